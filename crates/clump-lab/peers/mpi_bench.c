@@ -1,12 +1,15 @@
 /* What `clump lab compare` runs on an MPI: the same games, one result a line ("name [bytes] value").
  * With two ranks: round trip, one-way rate, bandwidth by size and barrier; with more: barrier only.
- * Every figure is the median over slices of a few milliseconds, as on our side. */
+ * Every figure is the median over slices of a few milliseconds, as on our side. With "--ring" first,
+ * also streams from places of a ring that the sender writes into places of one whose receiver sums
+ * every byte: what is not written stays in the receiver's cache, and never travels. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { SLICES = 15, WINDOW = 64, ACK = 1, DATA = 2 };
+enum { SLICE_BYTES = 64 << 20, RING_BYTES = 16 << 20 };
 
 static int rank, ranks;
 
@@ -55,6 +58,59 @@ static double stream(char *buffer, int bytes, int windows, int window) {
   else
     MPI_Send(&ack, 1, MPI_BYTE, 0, ACK, MPI_COMM_WORLD);
   return (MPI_Wtime() - start) / ((double)windows * window);
+}
+
+static volatile unsigned long total;
+
+static void sum(const char *data, size_t length) {
+  const unsigned long *words = (const unsigned long *)data;
+  unsigned long sums[4] = {0};
+  for (size_t i = 0; i + 4 <= length / 8; i += 4)
+    for (int k = 0; k < 4; k++) sums[k] += words[i + k];
+  total += sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+/* Seconds of a slice of messages through a ring, of which each place is read before it is used again. */
+static double ring_slice(char *ring, size_t bytes, int slots) {
+  MPI_Request requests[WINDOW];
+  int count = SLICE_BYTES / bytes;
+  double start = MPI_Wtime();
+  for (int at = 0; at < count + slots; at++) {
+    int slot = at % slots;
+    char *place = ring + slot * bytes;
+    if (at >= slots) {
+      MPI_Wait(&requests[slot], MPI_STATUS_IGNORE);
+      if (rank == 1) sum(place, bytes);
+    }
+    if (at < count && rank == 0) {
+      memset(place, at, bytes);
+      MPI_Isend(place, bytes, MPI_BYTE, 1, DATA, MPI_COMM_WORLD, &requests[slot]);
+    }
+    if (at < count && rank == 1)
+      MPI_Irecv(place, bytes, MPI_BYTE, 0, DATA, MPI_COMM_WORLD, &requests[slot]);
+  }
+  char ack = 0;
+  if (rank == 0)
+    MPI_Recv(&ack, 1, MPI_BYTE, 1, ACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  else
+    MPI_Send(&ack, 1, MPI_BYTE, 0, ACK, MPI_COMM_WORLD);
+  return MPI_Wtime() - start;
+}
+
+static void rings(int argc, char **argv) {
+  double samples[SLICES];
+  char *ring = malloc(RING_BYTES);
+  memset(ring, 7, RING_BYTES);
+  for (int i = 1; i < argc; i++) {
+    size_t bytes = atoi(argv[i]);
+    if (bytes == 0 || bytes > RING_BYTES / 4) continue;
+    int slots = RING_BYTES / bytes > WINDOW ? WINDOW : (int)(RING_BYTES / bytes);
+    ring_slice(ring, bytes, slots);
+    for (int s = 0; s < SLICES; s++)
+      samples[s] = SLICE_BYTES / bytes * bytes / ring_slice(ring, bytes, slots);
+    if (rank == 0) printf("ring %zu %.0f\n", bytes, median(samples, SLICES));
+  }
+  free(ring);
 }
 
 static double barriers(int count) {
@@ -113,6 +169,7 @@ int main(int argc, char **argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (ranks == 2) pair(argc, argv);
+  if (ranks == 2 && argc > 1 && strcmp(argv[1], "--ring") == 0) rings(argc, argv);
   barrier();
   MPI_Finalize();
   return 0;

@@ -206,6 +206,52 @@ pub fn two_copies(bytes: usize, count: usize) -> clump_os::Result<f64> {
     })
 }
 
+/// Steps of the computation that shows if two processors share a core: some 1 ms.
+const STEPS: u32 = 300_000;
+/// Samples of it.
+const COMPUTED: usize = 9;
+
+/// Returns the nanoseconds of a computation that keeps all units of a core busy: eight chains of
+/// multiplications beside each other.
+fn compute_ns() -> u64 {
+    let mut chains: [u64; 8] = std::array::from_fn(|at| std::hint::black_box(at as u64 + 3));
+    let start = clock::now_ns();
+    for _ in 0..STEPS {
+        for x in &mut chains {
+            *x = (*x ^ (*x >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        }
+    }
+    let ns = clock::now_ns() - start;
+    std::hint::black_box(chains);
+    ns
+}
+
+/// Returns the speed of a processor while the other one computes too, over its speed alone: about 1
+/// for cores of their own, 0.5 to 0.8 for two hyper-threads of a core.
+///
+/// # Errors
+/// There is no thread to be had.
+pub fn speed_beside_another() -> clump_os::Result<f64> {
+    let (busy, ready, stop) = (own_processors(), Line::new(), Line::new());
+    let least = || (0..COMPUTED).map(|_| compute_ns()).min().unwrap_or(1).max(1);
+    let_the_other_park();
+    let alone = least();
+    std::thread::scope(|threads| {
+        thread::spawn_scoped(threads, "clump-beside", || {
+            move_away_from(&busy);
+            ready.0[0].store(1, Ordering::Release);
+            while stop.0[0].load(Ordering::Acquire) == 0 {
+                compute_ns();
+            }
+        })?;
+        spin_until(|| ready.0[0].load(Ordering::Acquire) == 1);
+        let beside = least();
+        stop.0[0].store(1, Ordering::Release);
+        #[expect(clippy::cast_precision_loss, reason = "times of a millisecond")]
+        Ok(alone as f64 / beside as f64)
+    })
+}
+
 /// Returns the bytes per second of this machine's memcpy: the same `bytes` from one buffer to
 /// another, `count` times.
 pub fn one_copy(bytes: usize, count: usize) -> f64 {
@@ -230,5 +276,6 @@ mod tests {
         assert!(two_copies(PIPE_BYTES + 17, 9).unwrap() > 0.0);
         assert!(two_copies(1, 3).unwrap() > 0.0);
         assert!(one_copy(4096, 3) > 0.0);
+        assert!(speed_beside_another().unwrap() > 0.0);
     }
 }

@@ -10,6 +10,7 @@ pub mod mpi;
 pub mod peer;
 pub mod peer_source;
 pub mod process;
+pub mod rounds;
 pub mod score;
 pub mod table;
 
@@ -19,11 +20,11 @@ use crate::pair::meeting::{self, PairRole, meet};
 use crate::pair::{BulkPath, Pair, Scope};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
-use clump_os::{clock, console, signal};
+use clump_os::{clock, console};
 use clump_wire::Security;
 use peer::Peer;
+pub use rounds::{ComparisonTurn, ImplementationTurns, PlayedRounds, play};
 use score::Score;
-use serde::Serialize;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -68,7 +69,7 @@ pub fn rank_main(field: &Venue) -> Result<()> {
         let mut part = meet(&cl, field.scope, field.security)?;
         match &mut part {
             PairRole::Issuer(issuer) => {
-                score = pair_games(&mut **issuer, sizes(field.scope))?;
+                score = pair_games(&mut **issuer, field.scope)?;
                 issuer.finish()?;
             }
             PairRole::Server(server) => server.serve()?,
@@ -124,7 +125,7 @@ pub fn peer_main(peer: Peer, program: &Path, field: &Venue) -> Result<()> {
     Ok(())
 }
 
-fn pair_games<P: Pair>(pair: &mut P, sizes: &[usize]) -> Result<Score> {
+fn pair_games<P: Pair>(pair: &mut P, scope: Scope) -> Result<Score> {
     let clock_ns = pair.clock_cost_ns();
     let rtt_ns = median(|| measure::round_trips(pair, 1000, clock_ns))?;
     let count = rounds(SLICE, 1e9 / measure::post_rate(pair, 10_000)?);
@@ -133,14 +134,23 @@ fn pair_games<P: Pair>(pair: &mut P, sizes: &[usize]) -> Result<Score> {
         rate_per_s: Some(median(|| measure::post_rate(pair, count))?),
         ..Score::default()
     };
-    for &bytes in sizes {
+    for &bytes in sizes(scope) {
         #[expect(clippy::cast_precision_loss, reason = "sizes are far below 2^53")]
         let size = bytes as f64;
         let mut bandwidth = |path: BulkPath| -> Result<f64> {
             Ok(size * 1e9 / median(|| measure::stream(pair, path, bytes, 0.0))?)
         };
         score.bandwidth.insert(bytes, bandwidth(BulkPath::Medium)?);
-        score.long_bandwidth.insert(bytes, bandwidth(BulkPath::Long)?);
+        match scope {
+            // At one place, and not read, they would stay in the sender's own cache.
+            Scope::Shm => {
+                let ring = median(|| measure::ring_rate(pair, bytes))?;
+                score.ring_bandwidth.insert(bytes, ring);
+            }
+            Scope::Net => {
+                score.long_bandwidth.insert(bytes, bandwidth(BulkPath::Long)?);
+            }
+        }
     }
     Ok(score)
 }
@@ -165,106 +175,4 @@ fn barrier_ns(cl: &clump::Clump) -> Result<f64> {
     let once = cl.all_reduce(barriers(100)?, clump::Max)?;
     let count = u64::from(rounds(SLICE, once).min(5000));
     median(|| barriers(count))
-}
-
-/// Turns of one implementation.
-#[derive(Debug, Clone, Default, Serialize)]
-pub struct ImplementationTurns {
-    /// Name and version.
-    pub name: String,
-    /// One score per round: without figures where the turn failed.
-    pub rounds: Vec<Score>,
-    /// Turns that failed, by their round, with the reason.
-    pub failures: Vec<(usize, String)>,
-}
-
-/// A turn, as a journal keeps it.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct ComparisonTurn<'a> {
-    /// Its round, from 1.
-    pub round: usize,
-    /// The implementation.
-    pub name: &'a str,
-    /// Its figures; `None` where it failed.
-    pub score: Option<&'a Score>,
-    /// Why it failed.
-    pub failure: Option<&'a str>,
-}
-
-/// Runs all rounds. A turn that fails, as of a peer that hangs, is noted, and the others go on.
-/// `play` runs a turn of the implementation of that index; `note` is given what runs, and each turn
-/// once it has ended.
-///
-/// # Errors
-/// The user interrupts, a turn cannot be noted, or no turn of the first implementation succeeds.
-pub fn play(
-    names: &[String],
-    rounds: usize,
-    mut play: impl FnMut(usize) -> Result<Score>,
-    mut note: impl FnMut(&str, Option<ComparisonTurn<'_>>) -> Result<()>,
-) -> Result<Vec<ImplementationTurns>> {
-    let turns = |name: &String| ImplementationTurns { name: name.clone(), ..Default::default() };
-    let mut results: Vec<ImplementationTurns> = names.iter().map(turns).collect();
-    for round in 1..=rounds {
-        for (at, result) in results.iter_mut().enumerate() {
-            let what = format!("round {round} of {rounds}: {}", result.name);
-            note(&what, None)?;
-            let (score, failure) = match play(at) {
-                Ok(score) => (score, None),
-                Err(why) if signal::pending(&signal::ENDS).is_some() => return Err(why),
-                Err(why) => (Score::default(), Some(format!("{why:#}"))),
-            };
-            let turn = ComparisonTurn {
-                round,
-                name: &result.name,
-                score: failure.is_none().then_some(&score),
-                failure: failure.as_deref(),
-            };
-            note(&what, Some(turn))?;
-            result.rounds.push(score);
-            result.failures.extend(failure.map(|why| (round, why)));
-        }
-    }
-    if let Some(first) = results.first()
-        && first.failures.len() == rounds
-        && let Some((_, why)) = first.failures.first()
-    {
-        anyhow::bail!("all turns of {} failed: {why}", first.name);
-    }
-    Ok(results)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_peer_that_hangs_costs_its_turn_and_not_the_comparison() {
-        let names = ["clump", "UCX"].map(String::from);
-        let mut journal = Vec::new();
-        let mut turns = 0;
-        let score = || Score { round_trip_ns: Some(400.0), ..Score::default() };
-        let run = |at| {
-            turns += 1;
-            if at == 1 && turns == 4 {
-                anyhow::bail!("UCX did not end within 60 s")
-            }
-            Ok(score())
-        };
-        let results = play(&names, 3, run, |_, turn| {
-            journal.extend(turn.map(|turn| serde_json::to_string(&turn).unwrap()));
-            Ok(())
-        });
-        let results = results.unwrap();
-        assert_eq!([&results[0], &results[1]].map(|one| one.rounds.len()), [3, 3]);
-        assert_eq!(results[1].rounds[1], Score::default(), "rounds stay beside each other");
-        assert_eq!(results[1].failures, [(2, "UCX did not end within 60 s".to_owned())]);
-        assert_eq!(journal.len(), 6, "each turn, as it ends");
-        assert!(journal[3].contains("did not end within 60 s"), "{}", journal[3]);
-        let table = crate::compare::table::ComparisonTable::of(&results);
-        assert_eq!(table.rows[0].figures[1].unwrap().samples, 2);
-        let none = |_| -> Result<Score> { anyhow::bail!("nothing works") };
-        let error = play(&names, 2, none, |_, _| Ok(())).unwrap_err().to_string();
-        assert!(error.contains("all turns of clump failed: nothing works"), "{error}");
-    }
 }

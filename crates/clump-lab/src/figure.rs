@@ -2,7 +2,7 @@
 
 pub mod balance;
 pub mod bars;
-mod element_titles;
+mod labels;
 pub mod signature;
 pub mod slowdown;
 
@@ -12,8 +12,12 @@ pub use slowdown::{Curve, MeasuredPoint, SlowdownChart};
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabFigure {
-    /// Name of its file.
+    /// Name of its file, and of its place in the page.
     pub name: String,
+    /// Title in a list of contents.
+    pub title: String,
+    /// Explanation below it.
+    pub caption: String,
     /// The drawing.
     pub svg: String,
 }

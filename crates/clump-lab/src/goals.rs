@@ -49,7 +49,7 @@ impl Goals {
         match link.map(|link| link.security) {
             None => {
                 // The handlers' instructions weigh more beside a line that travels quickly.
-                let near = placement == Some(Placement::Siblings);
+                let near = placement.is_some_and(Placement::is_near);
                 let round_trip = if near { 1.30 } else { 1.20 };
                 Self { round_trip, rate_per_s: 60e6, bandwidth: BandwidthGoal::Copies }
             }

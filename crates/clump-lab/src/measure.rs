@@ -241,6 +241,28 @@ pub fn stream<P: Pair>(pair: &mut P, way: BulkPath, bytes: usize, rtt_ns: f64) -
     Ok((pair.ns(end.wrapping_sub(start)) - rtt_ns) / count)
 }
 
+/// Bytes of a slice through a ring: 6 ms at 10 GB/s.
+const RING_SLICE: usize = 64 << 20;
+
+/// Measures the bytes per second of long messages of `bytes` through a ring, of which the receiver
+/// reads every byte.
+///
+/// # Errors
+/// Fails if the other side stops answering.
+pub fn ring_rate<P: Pair>(pair: &mut P, bytes: usize) -> Result<f64> {
+    let count = (RING_SLICE / bytes.max(1)).max(1);
+    wake(pair)?;
+    let start = pair.now();
+    for _ in 0..count {
+        pair.ring(bytes)?;
+    }
+    pair.await_handled()?;
+    let end = pair.now();
+    #[expect(clippy::cast_precision_loss, reason = "a slice is far below 2^53")]
+    let moved = (count * bytes) as f64;
+    Ok(moved * 1e9 / pair.ns(end.wrapping_sub(start)))
+}
+
 /// Measures one-way short messages per second, over `messages` of them.
 ///
 /// # Errors
@@ -384,6 +406,14 @@ fn is_known(cell: &[f64]) -> bool {
 mod tests {
     use super::*;
     use crate::pair::fake::FakePair;
+
+    #[test]
+    fn a_ring_is_timed_until_all_is_read() {
+        let mut pair = FakePair::default();
+        pair.bulk_start = 0.0;
+        let rate = ring_rate(&mut pair, 1 << 20).unwrap();
+        close("a byte takes 0.2 ns", rate, 5e9, 0.01);
+    }
 
     fn close(what: &str, got: f64, expected: f64, tolerance: f64) {
         assert!((got - expected).abs() <= tolerance * expected, "{what}: {got}, not {expected}");

@@ -9,6 +9,7 @@
 pub mod fake;
 pub mod live;
 pub mod meeting;
+pub mod ring;
 
 use crate::wire::WireWorkload;
 use anyhow::Result;
@@ -98,6 +99,10 @@ pub trait Pair {
     fn post(&mut self) -> Result<()>;
     /// Sends one message with `bytes` of payload that is not answered; at most [`Pair::largest`].
     fn bulk(&mut self, way: BulkPath, bytes: usize) -> Result<()>;
+    /// Writes a payload of `bytes`, and sends it as a long message into the next of
+    /// [`ring::ring_places`] of the other side's segment, once the other side has read what was
+    /// there. It reads and sums every byte.
+    fn ring(&mut self, bytes: usize) -> Result<()>;
     /// Returns the maximum payload of one message.
     fn largest(&self, way: BulkPath) -> usize;
     /// Polls once for messages.
@@ -145,39 +150,68 @@ pub trait Pair {
     }
 }
 
-/// Placement of the two ranks, judged by the time that a cache line travels between them (the rule:
-/// hyper-thread siblings share a first-level cache and take 20-25 ns; separate cores take over 90).
+/// Placement of the two ranks, judged by the time that a cache line travels between them, and by
+/// the speed at which both compute. Hyper-threads of a core share its first cache and its units:
+/// lines take 20 to 25 ns, and each thread is slower while the other one computes. Cores that share
+/// a cache exchange lines in 40 to 60 ns, others in more than 90.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Placement {
-    /// Below 60 ns one way: two threads of one core.
+    /// Below 60 ns one way, and slower together: two threads of one core.
     Siblings,
+    /// Below 60 ns, and as fast together as alone: two cores that share a cache.
+    NearCores,
     /// Above 90 ns: two cores.
     SeparateCores,
     /// In between, or moving from one to the other during the measurement.
     Unclear,
 }
 
+/// Speed beside another rank that computes, over that alone, from which on cores are not shared.
+const OWN_CORE: f64 = 0.85;
+
 impl Placement {
-    /// Judges a one-way time.
-    pub fn of(one_way_ns: f64) -> Self {
+    /// Judges a one-way time in ns, and the speed of a rank beside another that computes over its
+    /// speed alone.
+    pub fn of(one_way_ns: f64, speed_beside: f64) -> Self {
         match one_way_ns {
-            t if t < 60.0 => Placement::Siblings,
+            t if t < 60.0 && speed_beside < OWN_CORE => Placement::Siblings,
+            t if t < 60.0 => Placement::NearCores,
             t if t > 90.0 => Placement::SeparateCores,
             _ => Placement::Unclear,
         }
+    }
+
+    /// Returns true if lines travel quickly.
+    pub const fn is_near(self) -> bool {
+        matches!(self, Placement::Siblings | Placement::NearCores)
     }
 
     /// Returns the placement as a sentence.
     pub const fn text(self) -> &'static str {
         match self {
             Placement::Siblings => {
-                "the ranks sit on hyper-thread siblings (a line travels in under 60 ns)"
+                "ranks on hyper-threads of a core (a line travels in < 60 ns, both compute slower)"
             }
+            Placement::NearCores => "ranks on cores that share a cache (a line travels in < 60 ns)",
             Placement::SeparateCores => {
                 "the ranks sit on separate cores (a line travels in over 90 ns)"
             }
             Placement::Unclear => "where the ranks sit is unclear (a line travels in 60 to 90 ns)",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Placement;
+
+    #[test]
+    fn near_cores_are_no_hyper_threads() {
+        assert_eq!(Placement::of(45.0, 0.99), Placement::NearCores);
+        assert_eq!(Placement::of(22.0, 0.6), Placement::Siblings);
+        assert_eq!(Placement::of(240.0, 0.6), Placement::SeparateCores);
+        assert_eq!(Placement::of(75.0, 1.0), Placement::Unclear);
+        assert!(Placement::NearCores.is_near() && !Placement::SeparateCores.is_near());
     }
 }

@@ -14,6 +14,7 @@ pub fn text(report: &InstrumentReport) -> String {
     if !report.machine.optimized {
         out += "this program was built without optimization: the figures say nothing\n";
     }
+    out.extend(report.lines.map(|lines| lines.note() + "\n"));
     for finding in &report.findings {
         out += &format!("{finding}\n");
     }
@@ -66,12 +67,39 @@ fn table_text(table: &ReportTable) -> String {
     out
 }
 
-/// Formats a figure.
+/// Units that have larger ones, each a thousand of the one before.
+const LADDERS: [&[&str]; 2] = [&["ns", "us", "ms", "s"], &["kB/s", "MB/s", "GB/s"]];
+/// Largest number that is not better said in a larger unit.
+const MAX_NUMBER: f64 = 9999.5;
+
+/// Formats a figure: in the unit of its column or row, or with three figures in a larger one where
+/// the number would be long.
 pub fn cell(row: &ReportRow, column: &ReportColumn, figure: Option<Figure>) -> String {
     let Some(Figure { value, .. }) = figure else { return "-".into() };
     let (unit, digits) = (column.unit.as_ref().unwrap_or(&row.unit), column.digits);
     let digits = digits.unwrap_or(row.digits);
-    format!("{value:.digits$} {unit}").trim_end().into()
+    let ladder = LADDERS.iter().find_map(|ladder| {
+        let at = ladder.iter().position(|step| step == unit)?;
+        ladder.get(at + 1..).filter(|larger| !larger.is_empty())
+    });
+    match ladder {
+        Some(larger) if value.abs() >= MAX_NUMBER => {
+            let (mut value, mut unit) = (value / 1e3, larger[0]);
+            for &next in &larger[1..] {
+                if value.abs() < 999.5 {
+                    break;
+                }
+                (value, unit) = (value / 1e3, next);
+            }
+            let digits = match value.abs() {
+                v if v < 9.995 => 2,
+                v if v < 99.95 => 1,
+                _ => 0,
+            };
+            format!("{value:.digits$} {unit}")
+        }
+        _ => format!("{value:.digits$} {unit}").trim_end().into(),
+    }
 }
 
 /// Formats the goals of a row; one that holds for several figures is said once.
@@ -122,6 +150,24 @@ mod tests {
         let words: Vec<&str> = short.split_whitespace().collect();
         assert_eq!(words, ["short", "5.2", "us", "7.0", "us", "0.75", "<=", "0.80", "met"]);
         assert!(said.contains("<= 2 ms missed") && said.ends_with("as usual\n"), "{said}");
+    }
+
+    #[test]
+    fn long_numbers_are_said_in_a_larger_unit_with_three_figures() {
+        let row = |unit: &str| ReportRow {
+            name: String::new(),
+            unit: unit.into(),
+            digits: 1,
+            figures: Vec::new(),
+            goals: Vec::new(),
+        };
+        let say = |value: f64, unit: &str| {
+            cell(&row(unit), &ReportColumn::ours("c"), Some(Figure { value, interval: None }))
+        };
+        assert_eq!(say(552_245.0, "ns"), "552 us");
+        assert_eq!([say(-12_345.0, "ns"), say(9_999.0, "ns")], ["-12.3 us", "9999.0 ns"]);
+        assert_eq!([say(2.5e9, "ns"), say(44_698.2, "kB/s")], ["2.50 s", "44.7 MB/s"]);
+        assert_eq!([say(1e6, "s"), say(1e6, "")], ["1000000.0 s", "1000000.0"]);
     }
 
     #[test]

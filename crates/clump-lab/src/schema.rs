@@ -2,6 +2,7 @@
 //! and goals, and the machine that they are of.
 
 use crate::contrast::Contrast;
+use crate::line_state::{LineTimes, LineWatch};
 use anyhow::Result;
 use clump_loggp::Median;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,9 @@ pub struct InstrumentReport {
     pub parameters: Vec<Parameter>,
     /// The machine.
     pub machine: Machine,
+    /// Round trips between the processors before and after, where they matter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LineTimes>,
     /// The results.
     pub tables: Vec<ReportTable>,
     /// Everything measured, in the instrument's own form.
@@ -146,9 +150,16 @@ impl InstrumentReport {
             findings: Vec::new(),
             parameters: Vec::new(),
             machine: Machine::this(),
+            lines: None,
             tables: Vec::new(),
             data: serde_json::to_value(data)?,
         })
+    }
+
+    /// Adds the round trips between the processors, from the beginning of the measurement to now.
+    #[must_use]
+    pub fn watched(self, watch: LineWatch) -> Self {
+        Self { lines: watch.end(), ..self }
     }
 
     /// Adds a setting of the run.

@@ -6,6 +6,7 @@
 
 pub use crate::sweep_run::{LockCounts, RunEnd, SweepRun};
 
+use crate::line_state::alike;
 use crate::schema::{InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
@@ -231,17 +232,10 @@ impl SweepJournal {
 
     /// Returns the slowdown of a setting: its runs over the baselines before and after each.
     pub fn slowdown(&self, setting: usize) -> Option<Slowdown> {
-        let baseline = |run: &SweepRun| if run.setting == 0 { self.took(run) } else { None };
-        let runs = self.runs.values().filter(|run| run.setting == setting);
-        let beside = runs.filter_map(|run| {
-            let seconds = self.took(run)?;
-            let before = self.runs.range(..run.turn).rev().find_map(|(_, run)| baseline(run));
-            let after = self.runs.range(run.turn + 1..).find_map(|(_, run)| baseline(run));
-            let beside: Vec<f64> = before.into_iter().chain(after).collect();
-            let mean = beside.iter().sum::<f64>() / f64::from(u32::try_from(beside.len()).ok()?);
-            (mean > 0.0).then_some((seconds, mean))
-        });
-        let beside: Vec<(f64, f64)> = beside.collect();
+        // Runs of unlike states of the machine are compared only where there are no others.
+        let steady = self.beside_baselines(setting, SweepRun::is_like);
+        let any = |_: &SweepRun, _: &SweepRun| true;
+        let beside = if steady.is_empty() { self.beside_baselines(setting, any) } else { steady };
         let ratios = Median::of(beside.iter().map(|(seconds, mean)| seconds / mean))?;
         let sum = |pick: fn(&(f64, f64)) -> f64| beside.iter().map(pick).sum::<f64>();
         let (times, bases) = (sum(|pair| pair.0), sum(|pair| pair.1));
@@ -250,6 +244,45 @@ impl SweepJournal {
         let ratio = Median { value, low, high, ..ratios };
         #[expect(clippy::cast_precision_loss, reason = "runs are few")]
         Some(Slowdown { ratio, base_s: bases / beside.len() as f64 })
+    }
+
+    /// Returns the time of each run at a setting that is like itself, with the mean of the
+    /// baselines before and after it that are like it.
+    fn beside_baselines(
+        &self,
+        setting: usize,
+        like: impl Fn(&SweepRun, &SweepRun) -> bool,
+    ) -> Vec<(f64, f64)> {
+        let runs = self.runs.values().filter(|run| run.setting == setting && like(run, run));
+        let beside = runs.filter_map(|run| {
+            let seconds = self.took(run)?;
+            let baseline = |(_, other): (_, &SweepRun)| {
+                let is_base = other.setting == 0 && like(run, other);
+                if is_base { self.took(other) } else { None }
+            };
+            let before = self.runs.range(..run.turn).rev().find_map(baseline);
+            let after = self.runs.range(run.turn + 1..).find_map(baseline);
+            let beside: Vec<f64> = before.into_iter().chain(after).collect();
+            let mean = beside.iter().sum::<f64>() / f64::from(u32::try_from(beside.len()).ok()?);
+            (mean > 0.0).then_some((seconds, mean))
+        });
+        beside.collect()
+    }
+
+    /// Returns a sentence about runs during which the machine changed, if there are any.
+    pub fn line_note(&self) -> Option<String> {
+        let changed = self.runs.values().filter(|run| !run.is_like(run)).count();
+        let all: Vec<f64> =
+            self.runs.values().filter_map(|run| Some(run.lines?.before_ns)).collect();
+        let least = all.iter().copied().reduce(f64::min)?;
+        let most = all.iter().copied().fold(least, f64::max);
+        let range = format!("round trip between the processors: {least:.0} to {most:.0} ns");
+        if changed == 0 && alike(least, most) {
+            return Some(range);
+        }
+        Some(format!(
+            "{range}; {changed} runs during a change are left out, others divided by their like"
+        ))
     }
 
     /// Returns the report of the runs so far.
@@ -283,6 +316,7 @@ impl SweepJournal {
         let rest = if left == 0 { "complete" } else { "the same command goes on with it" };
         table.notes.push(format!("{done} runs, {left} left at most: {rest}"));
         table.notes.push(self.time_note().into());
+        table.notes.extend(self.line_note());
         report.tables.push(table);
         Ok(report)
     }
@@ -301,6 +335,7 @@ impl SweepJournal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::line_state::LineTimes;
 
     fn plan() -> SweepPlan {
         let settings = (1..=7).map(|at| format!("L=+{at}us")).collect();
@@ -335,6 +370,25 @@ mod tests {
             assert_eq!((round.first(), round.last()), (Some(&0), Some(&0)));
             assert!(round.split(|&s| s == 0).all(|part| part.len() <= BETWEEN));
         }
+    }
+
+    #[test]
+    fn runs_of_unlike_states_of_the_machine_are_not_divided_by_each_other() {
+        let mut journal = SweepJournal::new(plan(), 0.0);
+        let near = LineTimes { before_ns: 95.0, after_ns: 100.0 };
+        let far = LineTimes { before_ns: 480.0, after_ns: 500.0 };
+        let change = LineTimes { before_ns: 95.0, after_ns: 480.0 };
+        // A far baseline takes twice as long; the second run at the setting saw a change.
+        let runs =
+            [(0, 1.0, near), (1, 3.0, near), (0, 2.0, far), (1, 9.0, change), (0, 1.0, near)];
+        for (turn, (setting, seconds, lines)) in runs.into_iter().enumerate() {
+            let run = SweepRun::of((turn, setting), RunEnd::Took(seconds));
+            journal.add(SweepRun { lines: Some(lines), ..run });
+        }
+        let slowdown = journal.slowdown(1).unwrap();
+        assert_eq!((slowdown.ratio.value, slowdown.base_s), (3.0, 1.0));
+        let note = journal.line_note().unwrap();
+        assert!(note.contains("95 to 480 ns; 1 runs during a change are left out"), "{note}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One run of a sweep, as its journal keeps it.
 
+use crate::line_state::{LineTimes, alike};
 use clump_trace::{Counter, Profile};
 use serde::{Deserialize, Serialize};
 
@@ -63,11 +64,22 @@ pub struct SweepRun {
     /// waited most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_s: Option<f64>,
+    /// Round trips between the processors before and after it, where there are two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LineTimes>,
 }
 
 impl SweepRun {
+    /// Returns true if the machine was in one state during this run and `other`, as far as is
+    /// known.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let all = [self.lines, other.lines].into_iter().flatten();
+        let all: Vec<f64> = all.flat_map(|lines| [lines.before_ns, lines.after_ns]).collect();
+        all.iter().all(|one| all.iter().all(|other| alike(*one, *other)))
+    }
+
     /// Creates a run of which nothing but its end is known.
     pub fn of((turn, setting): (usize, usize), end: RunEnd) -> Self {
-        Self { turn, setting, end, locks: None, phases_s: None, waited_s: None }
+        Self { turn, setting, end, locks: None, phases_s: None, waited_s: None, lines: None }
     }
 }

@@ -3,6 +3,7 @@
 use crate::applications::task::{Task, TaskSize};
 use crate::applications::{self, TaskPlan};
 use crate::compare::Venue;
+use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use anyhow::Result;
 use clump_os::console;
@@ -48,8 +49,9 @@ fn measure(args: &ApplicationsArgs, folder: &Path) -> Result<()> {
     let tasks = Task::chosen(&args.only);
     let (size, ranks, rounds) = (args.size, args.ranks, args.rounds);
     let plan = TaskPlan { tasks, size, venue, ranks, rounds };
+    let watch = LineWatch::begin();
     let (times, missing) = applications::measure(&plan, folder, console::err)?;
-    crate::render::show(&applications::report(&plan, &times, &missing)?, args.json)
+    crate::render::show(&applications::report(&plan, &times, &missing)?.watched(watch), args.json)
 }
 
 #[cfg(test)]

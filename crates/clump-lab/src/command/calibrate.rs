@@ -4,6 +4,7 @@ use crate::bare;
 use crate::calibrate::{NOTHING, PathCalibration, PathFigures, disagreements, refusal, report};
 use crate::compare::process;
 use crate::launch::{self, JobShape};
+use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use crate::pair::meeting::{PairRole, meet};
 use crate::progress::JobProgress;
@@ -65,9 +66,10 @@ pub fn run(args: &CalibrateArgs) -> Result<u8> {
     let config = Config::load()?;
     let path = args.save.clone().or_else(|| config.machine_file());
     let path = path.context("there is no folder for the machine's file; name one by --save")?;
+    let watch = LineWatch::begin();
     let (paths, refused) = save(&path, (args.security, args.scope), args.force)?;
     let saved = refused.clone().unwrap_or_else(|| format!("saved in {}", path.display()));
-    crate::render::show(&report(&paths, &saved)?, args.json)?;
+    crate::render::show(&report(&paths, &saved)?.watched(watch), args.json)?;
     Ok(u8::from(refused.is_some()))
 }
 

@@ -2,6 +2,7 @@
 
 use crate::collectives::{self, CollectiveExtent, table, workload};
 use crate::launch::JobShape;
+use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use anyhow::Result;
 use clump_coll::choice::Operation;
@@ -82,9 +83,10 @@ fn measure(args: &CollectivesArgs, extent: &CollectiveExtent, folder: &Path) -> 
     for peer in &missing {
         console::err(&format!("left out: {}: {}", peer.name, peer.remedy));
     }
+    let watch = LineWatch::begin();
     let (cells, failures) = collectives::play(shape, &peers, (args.rounds, extent), console::err)?;
     let report = table::report(&cells, &failures)?.with("ranks", args.n).with("nodes", nodes);
-    crate::render::show(&report.with("rounds", args.rounds), args.json)
+    crate::render::show(&report.with("rounds", args.rounds).watched(watch), args.json)
 }
 
 impl CollectivesArgs {

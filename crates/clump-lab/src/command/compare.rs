@@ -4,6 +4,7 @@ use crate::change;
 use crate::compare::peer::Peer;
 use crate::compare::table::ComparisonTable;
 use crate::compare::{self, Venue, implementation};
+use crate::line_state;
 use crate::pair::Scope;
 use crate::schema::InstrumentReport;
 use crate::study::input::MAX_BYTES;
@@ -93,10 +94,11 @@ fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {
     let names: Vec<String> =
         implementations.iter().map(|one| one.name(field.scope).to_owned()).collect();
     let mut journal = args.journal.as_deref().map(open_journal).transpose()?;
-    let turns = compare::play(
+    let played = compare::play(
         &names,
         args.rounds,
         |at| implementations[at].play(&field).with_context(|| format!("running {}", names[at])),
+        line_state::round_trip_ns,
         |what, turn| {
             let Some(turn) = turn else {
                 console::err(what);
@@ -109,11 +111,11 @@ fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {
             journal.as_mut().map_or(Ok(()), |file| Ok(writeln!(file, "{line}")?))
         },
     )?;
-    let table = ComparisonTable::of(&turns);
+    let table = ComparisonTable::of(&played);
     if args.markdown {
         return Ok(console::out(&table.markdown())?);
     }
-    crate::render::show(&table.report(&field, &missing, &turns)?, args.json)
+    crate::render::show(&table.report(&field, &missing, &played)?, args.json)
 }
 
 fn open_journal(path: &Path) -> Result<File> {

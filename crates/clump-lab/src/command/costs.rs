@@ -4,6 +4,7 @@ use crate::compare::process;
 use crate::contrast::Contrast;
 use crate::costs::{CostRun, LabCosts, count_ns};
 use crate::launch::{self, JobShape};
+use crate::line_state::LineWatch;
 use crate::measure::round_trips;
 use crate::pair::meeting::{PairRole, meet};
 use crate::pair::{Pair, Scope};
@@ -50,7 +51,9 @@ pub fn run(args: &CostsArgs) -> Result<u8> {
         return run_rank(args);
     }
     scratch_run::in_scratch("costs", |folder| {
-        crate::render::show(&measure(args.turns as usize, folder)?.report()?, args.json)
+        let watch = LineWatch::begin();
+        let costs = measure(args.turns as usize, folder)?;
+        crate::render::show(&costs.report()?.watched(watch), args.json)
     })
 }
 

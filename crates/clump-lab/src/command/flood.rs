@@ -3,6 +3,7 @@
 use crate::compare::process;
 use crate::flood::{FloodReport, FloodedJob, live, price};
 use crate::launch::{self, JobShape};
+use crate::line_state::LineWatch;
 use anyhow::{Context, Result};
 use clump_os::console;
 use clump_wire::Security;
@@ -32,6 +33,7 @@ pub fn run(args: &FloodArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+    let watch = LineWatch::begin();
     let prices = price::measure(args.security)?;
     let shape = JobShape { ranks: 2, nodes: 2, security: args.security, netns: false };
     let mut command = launch::job(shape, 0)?;
@@ -41,6 +43,6 @@ pub fn run(args: &FloodArgs) -> Result<u8> {
     let text = process::run(&mut command).context(what)?;
     let said: FloodedJob = serde_json::from_str(&text).context(what)?;
     let report = FloodReport::of(args.security.name(), args.rate, &said, prices)?;
-    crate::render::show(&report.report()?, args.json)?;
+    crate::render::show(&report.report()?.watched(watch), args.json)?;
     Ok(0)
 }

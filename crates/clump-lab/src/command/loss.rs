@@ -2,6 +2,7 @@
 
 use crate::compare::process;
 use crate::launch::{self, JobShape};
+use crate::line_state::LineWatch;
 use crate::loss::live::{self, LossWorkload};
 use crate::loss::{
     Goodput, IncastFigures, LOSSES, LossReport, RoundTripFigures, SENDERS, StreamFigures,
@@ -50,6 +51,7 @@ pub fn run(args: &LossArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+    let watch = LineWatch::begin();
     let mut goodput = Vec::new();
     for loss in LOSSES {
         let turn = |round: usize| -> Result<(StreamFigures, StreamFigures)> {
@@ -67,7 +69,7 @@ pub fn run(args: &LossArgs) -> Result<u8> {
     let tail = Tail::of(&lossy, &lossless)?;
     let incast: IncastFigures = job(args, LossWorkload::Incast, 0, args.seed)?;
     let report = LossReport { security: args.security.name(), goodput, tail, incast };
-    crate::render::show(&report.report()?, args.json)?;
+    crate::render::show(&report.report()?.watched(watch), args.json)?;
     Ok(0)
 }
 

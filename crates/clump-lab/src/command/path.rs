@@ -2,6 +2,7 @@
 
 use crate::compare::process::Guard;
 use crate::launch::{self, JobShape};
+use crate::line_state::LineWatch;
 use crate::path::amount::{self, QueueLength};
 use crate::path::pump::{self, RelayPlan, RunningPath};
 use crate::path::relay::{PathShape, bytes_in};
@@ -200,6 +201,7 @@ fn compare(args: &PathArgs, plan: &RelayPlan, path: &mut RunningPath) -> Result<
             tcp_trip_ns: job(args, path, &mut progress, PathWorkload::TcpTrips)?,
         })
     };
+    let watch = LineWatch::begin();
     let rounds = (0..args.rounds).map(|_| round()).collect::<Result<Vec<_>>>()?;
     let control = text_file::read("/proc/sys/net/ipv4/tcp_congestion_control".as_ref(), 1 << 10);
     let report = RelayReport {
@@ -210,7 +212,7 @@ fn compare(args: &PathArgs, plan: &RelayPlan, path: &mut RunningPath) -> Result<
         real_time: path.entry().real_time,
         counts: path.counts()?,
     };
-    crate::render::show(&report.report()?, args.json)?;
+    crate::render::show(&report.report()?.watched(watch), args.json)?;
     Ok(0)
 }
 

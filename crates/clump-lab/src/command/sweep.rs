@@ -1,5 +1,6 @@
 //! `clump lab sweep`: options, runs, journal.
 
+use crate::line_state::LineWatch;
 use crate::study::input::{MAX_BYTES, profile_beside};
 use crate::study::replays::{SweepReplay, replay_beside};
 use crate::sweep::{LockCounts, RunEnd, SweepJournal, SweepPlan, SweepRun};
@@ -108,16 +109,18 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
 /// stays beside the journal.
 fn one(args: &SweepArgs, (turn, setting): (usize, usize), knobs: &str) -> Result<Option<SweepRun>> {
     let kept = profile_beside(&args.out);
+    let watch = LineWatch::begin();
     let Some((run, profile)) = measured(&args.command, knobs, args.limit, &kept)? else {
         return Ok(None);
     };
+    let lines = watch.end();
     // Only a run that ended cleanly leaves its profile: others say too little.
     if setting == 0 && matches!(run.end, RunEnd::Took(_)) {
         let profile = profile.context("a run has left no profile")?;
         std::fs::write(&kept, serde_json::to_string(&profile)?)
             .with_context(|| format!("the profile {}", kept.display()))?;
     }
-    Ok(Some(SweepRun { turn, setting, ..run }))
+    Ok(Some(SweepRun { turn, setting, lines, ..run }))
 }
 
 /// Makes a run of a command with these knobs, and returns it with its profile; `None` if the user

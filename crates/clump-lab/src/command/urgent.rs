@@ -2,6 +2,7 @@
 
 use crate::compare::process;
 use crate::launch::{self, JobShape};
+use crate::line_state::LineWatch;
 use crate::urgent::live::{self, UrgentWorkload};
 use crate::urgent::{OperationRow, UrgentJob, UrgentReport};
 use anyhow::{Context, Result};
@@ -43,6 +44,7 @@ pub fn run(args: &UrgentArgs) -> Result<u8> {
         }
         return Ok(0);
     }
+    let watch = LineWatch::begin();
     let mut rows = Vec::new();
     for (workload, what) in [
         (UrgentWorkload::Trips, "round trip of 8 bytes"),
@@ -60,7 +62,7 @@ pub fn run(args: &UrgentArgs) -> Result<u8> {
         rows.push(OperationRow::of(what, &turns)?);
     }
     let report = UrgentReport { security: args.security.name(), rows };
-    crate::render::show(&report.report()?, args.json)?;
+    crate::render::show(&report.report()?.watched(watch), args.json)?;
     Ok(0)
 }
 

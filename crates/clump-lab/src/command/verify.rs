@@ -2,6 +2,7 @@
 
 use super::calibrate::{figures, name, scopes};
 use crate::calibrate::{NOTHING, PathFigures};
+use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use crate::verify::{STILL_NS, VerifiedPath, VerifyPoint, check, pairs, points, report};
 use anyhow::Result;
@@ -69,6 +70,7 @@ fn still(text: &str) -> Result<f64, String> {
 /// Fails if a job cannot be run.
 pub fn run(args: &VerifyArgs) -> Result<u8> {
     let share = args.assert.unwrap_or(SHARE);
+    let watch = LineWatch::begin();
     let mut paths = Vec::new();
     for scope in scopes(args.scope) {
         let mut path = verified(args, scope, |base| {
@@ -83,7 +85,7 @@ pub fn run(args: &VerifyArgs) -> Result<u8> {
         }
         paths.push(path);
     }
-    crate::render::show(&report(&paths, share)?, args.json)?;
+    crate::render::show(&report(&paths, share)?.watched(watch), args.json)?;
     let failures: usize = paths.iter().map(VerifiedPath::failures).sum();
     Ok(u8::from(args.assert.is_some() && failures > 0))
 }

@@ -5,7 +5,7 @@
 
 use super::missing::Missing;
 use super::mpi::{MPICH, MpiProgram, OPEN_MPI};
-use super::peer::{Peer, PeerFigure};
+use super::peer::{Peer, PeerFigure, RING};
 use super::peer_source::PeerSource;
 use super::process::{self, Guard};
 use super::score::Score;
@@ -37,6 +37,8 @@ pub enum Implementation {
         peer: Peer,
         /// Its program.
         program: PathBuf,
+        /// The program for streams that are read, where there is one.
+        ring: Option<PathBuf>,
     },
     /// One of the two MPIs.
     Mpi(MpiProgram),
@@ -60,7 +62,20 @@ pub fn gather(field: &Venue, folder: &Path) -> (Vec<Implementation>, Vec<Missing
             Some(source) => source.compile(&program, folder, "peer"),
         };
         match program {
-            Ok(program) => here.push(Implementation::Peer { peer, program }),
+            Ok(program) => {
+                let ring = (peer == Peer::Ucx && scope == Scope::Shm).then(|| {
+                    let compiler = process::find("cc").context("no C compiler (Debian: gcc)")?;
+                    RING.compile(&compiler, folder, "ring")
+                });
+                let why = ring.as_ref().and_then(|ring| ring.as_ref().err());
+                missing.extend(why.map(|why| {
+                    let package = "libucx-dev";
+                    let remedy =
+                        format!("long messages do not compile (Debian: {package}): {why:#}");
+                    Missing { name, remedy }
+                }));
+                here.push(Implementation::Peer { peer, program, ring: ring.and_then(Result::ok) });
+            }
             Err(why) => {
                 let remedy = format!("does not compile (Debian: {package}): {why:#}");
                 missing.push(Missing { name, remedy });
@@ -104,6 +119,7 @@ impl Implementation {
             Implementation::Mpi(program) => {
                 let run = |ranks| {
                     let mut command = program.command(field.scope, ranks);
+                    command.args((field.scope == Scope::Shm).then_some("--ring"));
                     command.args(sizes(field.scope).iter().map(ToString::to_string));
                     process::run(&mut command)
                 };
@@ -112,8 +128,8 @@ impl Implementation {
                 }
                 Score::parse(&run(2)?, 2)
             }
-            Implementation::Peer { peer, program } => match field.scope {
-                Scope::Shm => local(*peer, program),
+            Implementation::Peer { peer, program, ring } => match field.scope {
+                Scope::Shm => local(*peer, program, ring.as_deref()),
                 Scope::Net => {
                     let value = peer.to_possible_value().context("every peer has a name")?;
                     let mut command = launch::job(field.shape(2), 0)?;
@@ -160,10 +176,12 @@ fn both_sizes(run: impl Fn(usize) -> Result<String>) -> Result<Score> {
 }
 
 /// Runs a peer over shared memory: both of its programs are children of this one.
-fn local(peer: Peer, program: &Path) -> Result<Score> {
+fn local(peer: Peer, main: &Path, ring: Option<&Path>) -> Result<Score> {
     const HERE: &str = "127.0.0.1";
     let mut score = Score::default();
     for question in peer.questions(Scope::Shm) {
+        let program = if question.is_ring() { ring } else { Some(main) };
+        let Some(program) = program else { continue };
         let port = free_port(HERE)?;
         let server = Guard::start(&mut question.server(program, HERE, port))?;
         score.join(ask(&question, || question.client(program, HERE, port))?);
@@ -216,8 +234,13 @@ mod tests {
             for mpi in [OPEN_MPI, MPICH] {
                 assert!(missing.iter().any(|m| m.name == mpi.name(scope)));
             }
-            // Every peer runs or is named.
-            assert_eq!(here.len() + missing.len(), 1 + Peer::of(scope).len() + 2);
+            // Every peer runs or is named; one whose program does not compile is both.
+            let both = here.iter().any(|it| matches!(it, Implementation::Peer { ring: None, .. }))
+                && scope == Scope::Shm;
+            assert_eq!(
+                here.len() + missing.len() - usize::from(both),
+                1 + Peer::of(scope).len() + 2
+            );
         }
     }
 }

@@ -23,6 +23,13 @@ pub enum Peer {
 /// The program of [`Peer::Tls`].
 const TLS_SOURCE: &str = include_str!("../../peers/tls_bench.c");
 
+/// The program for [`Workload::RingBandwidth`] on UCX.
+pub const RING: PeerSource = PeerSource {
+    file: "ucx_ring.c",
+    text: include_str!("../../peers/ucx_ring.c"),
+    libraries: &["-lucp", "-lucs"],
+};
+
 impl Peer {
     /// Returns the peers that support this path.
     pub const fn of(scope: Scope) -> &'static [Peer] {
@@ -71,7 +78,15 @@ impl Peer {
     pub fn questions(self, scope: Scope) -> Vec<PeerFigure> {
         let streams = super::sizes(scope).iter().map(|&bytes| Workload::Bandwidth(bytes));
         let workloads: Vec<Workload> = match self {
-            Peer::Ucx => [Workload::RoundTrip, Workload::Rate].into_iter().chain(streams).collect(),
+            Peer::Ucx => {
+                let rings = super::sizes(Scope::Shm).iter().map(|&n| Workload::RingBandwidth(n));
+                let rings = rings.filter(|_| scope == Scope::Shm);
+                [Workload::RoundTrip, Workload::Rate]
+                    .into_iter()
+                    .chain(streams)
+                    .chain(rings)
+                    .collect()
+            }
             Peer::Libfabric => vec![Workload::RoundTrip],
             Peer::Iperf | Peer::Tls => streams.collect(),
         };
@@ -88,8 +103,24 @@ pub struct PeerFigure {
 }
 
 impl PeerFigure {
+    /// Returns true if it is of a program of ours that uses the peer's library ([`RING`]).
+    pub fn is_ring(&self) -> bool {
+        matches!(self.workload, Workload::RingBandwidth(_))
+    }
+
+    fn ring(&self, program: &Path, side: &str, address: &str, port: u16) -> Option<Command> {
+        let Workload::RingBandwidth(bytes) = self.workload else { return None };
+        let mut command = Command::new(program);
+        command.args([side, address, &port.to_string(), &bytes.to_string()]);
+        command.env("UCX_TLS", "shm,self");
+        Some(command)
+    }
+
     /// Returns the command of the server; `address` is that of its node.
     pub fn server(&self, program: &Path, address: &str, port: u16) -> Command {
+        if let Some(command) = self.ring(program, "server", address, port) {
+            return command;
+        }
         let mut command = self.common(program, port);
         match self.peer {
             Peer::Ucx => {}
@@ -102,6 +133,9 @@ impl PeerFigure {
 
     /// Returns the command of the client, for a server at `address`.
     pub fn client(&self, program: &Path, address: &str, port: u16) -> Command {
+        if let Some(command) = self.ring(program, "client", address, port) {
+            return command;
+        }
         let mut command = self.common(program, port);
         match (self.peer, self.workload) {
             (Peer::Libfabric, _) => drop(command.args(["-P", &port.to_string(), address])),
@@ -152,7 +186,9 @@ impl PeerFigure {
             Workload::Bandwidth(bytes) | Workload::LongBandwidth(bytes) => {
                 ("ucp_am_bw", bytes, ((256 << 20) / bytes).clamp(100, 20_000) / slower)
             }
-            Workload::RoundTrip | Workload::Barrier(_) => ("ucp_am_lat", 8, 50_000 / slower),
+            Workload::RoundTrip | Workload::RingBandwidth(_) | Workload::Barrier(_) => {
+                ("ucp_am_lat", 8, 50_000 / slower)
+            }
         }
     }
 
@@ -163,6 +199,10 @@ impl PeerFigure {
     pub fn score(&self, text: &str) -> Result<Score> {
         let mut score = Score::default();
         match (self.peer, self.workload) {
+            (Peer::Ucx, Workload::RingBandwidth(bytes)) => {
+                score = Score::parse(text, 2)?;
+                ensure!(score.ring_bandwidth.contains_key(&bytes), "ucx_ring printed no bandwidth");
+            }
             (Peer::Ucx, workload) => {
                 let figures = ucx_row(text)?;
                 match workload {
@@ -275,6 +315,20 @@ mod tests {
         assert_eq!(score.bandwidth[&65536], 1.5e9);
         assert!(questions[1].score("no figures\n").is_err());
         assert!(ask(Peer::Tls, Workload::Rate, "").is_err());
+    }
+
+    #[test]
+    fn long_messages_within_a_node_are_read_by_ucx_too() {
+        let questions = Peer::Ucx.questions(Scope::Shm);
+        let rings: Vec<_> = questions.iter().filter(|question| question.is_ring()).collect();
+        assert_eq!(rings.len(), crate::compare::sizes(Scope::Shm).len());
+        let command = rings[1].server(Path::new("ucx_ring"), "127.0.0.1", 99);
+        let words: Vec<_> = command.get_args().collect();
+        assert_eq!(words, ["server", "127.0.0.1", "99", "16384"]);
+        let score = rings[1].score("ring 16384 7.5e9\n").unwrap();
+        assert_eq!(score.ring_bandwidth[&16384], 7.5e9);
+        assert!(rings[1].score("bandwidth 16384 1\n").is_err());
+        assert!(!Peer::Ucx.questions(Scope::Net).iter().any(PeerFigure::is_ring));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub struct Score {
     pub bandwidth: BTreeMap<usize, f64>,
     /// Bytes per second of long messages by payload size; of clump only.
     pub long_bandwidth: BTreeMap<usize, f64>,
+    /// Bytes per second of long messages through a ring, each byte of which is read, by size.
+    pub ring_bandwidth: BTreeMap<usize, f64>,
     /// Nanoseconds per barrier by number of ranks.
     pub barrier_ns: BTreeMap<usize, f64>,
 }
@@ -33,6 +35,8 @@ pub enum Workload {
     /// The figure [`Score::long_bandwidth`] at this size; of a peer [`Score::bandwidth`]: its
     /// receiver, too, has named the memory that the payload goes to.
     LongBandwidth(usize),
+    /// The figure [`Score::ring_bandwidth`] at this size.
+    RingBandwidth(usize),
     /// The figure [`Score::barrier_ns`] with this many ranks.
     Barrier(usize),
 }
@@ -48,7 +52,9 @@ impl Workload {
         match self {
             Workload::RoundTrip | Workload::Barrier(_) => "us",
             Workload::Rate => "M/s",
-            Workload::Bandwidth(_) | Workload::LongBandwidth(_) => "GB/s",
+            Workload::Bandwidth(_) | Workload::LongBandwidth(_) | Workload::RingBandwidth(_) => {
+                "GB/s"
+            }
         }
     }
 
@@ -57,7 +63,9 @@ impl Workload {
         match self {
             Workload::RoundTrip | Workload::Barrier(_) => 1e-3,
             Workload::Rate => 1e-6,
-            Workload::Bandwidth(_) | Workload::LongBandwidth(_) => 1e-9,
+            Workload::Bandwidth(_) | Workload::LongBandwidth(_) | Workload::RingBandwidth(_) => {
+                1e-9
+            }
         }
     }
 }
@@ -71,6 +79,7 @@ impl Display for Workload {
             Workload::Rate => write!(f, "one-way rate, 8 B"),
             Workload::Bandwidth(bytes) => write!(f, "bandwidth, {}, medium", size(bytes)),
             Workload::LongBandwidth(bytes) => write!(f, "bandwidth, {}, long", size(bytes)),
+            Workload::RingBandwidth(bytes) => write!(f, "{}, long, each byte read", size(bytes)),
             Workload::Barrier(ranks) => write!(f, "barrier, {ranks} ranks"),
         }
     }
@@ -86,6 +95,7 @@ impl Score {
             Workload::LongBandwidth(bytes) => {
                 self.long_bandwidth.get(&bytes).or(self.bandwidth.get(&bytes)).copied()
             }
+            Workload::RingBandwidth(bytes) => self.ring_bandwidth.get(&bytes).copied(),
             Workload::Barrier(ranks) => self.barrier_ns.get(&ranks).copied(),
         }
     }
@@ -97,6 +107,7 @@ impl Score {
         workloads.extend(self.rate_per_s.map(|_| Workload::Rate));
         workloads.extend(self.bandwidth.keys().map(|&n| Workload::Bandwidth(n)));
         workloads.extend(self.long_bandwidth.keys().map(|&n| Workload::LongBandwidth(n)));
+        workloads.extend(self.ring_bandwidth.keys().map(|&n| Workload::RingBandwidth(n)));
         workloads.extend(self.barrier_ns.keys().map(|&n| Workload::Barrier(n)));
         workloads
     }
@@ -107,6 +118,7 @@ impl Score {
         self.rate_per_s = other.rate_per_s.or(self.rate_per_s);
         self.bandwidth.extend(other.bandwidth);
         self.long_bandwidth.extend(other.long_bandwidth);
+        self.ring_bandwidth.extend(other.ring_bandwidth);
         self.barrier_ns.extend(other.barrier_ns);
     }
 
@@ -138,6 +150,9 @@ impl Score {
                 ["long_bandwidth", bytes, v] => {
                     out.long_bandwidth.insert(size(bytes)?, number(v)?);
                 }
+                ["ring", bytes, v] => {
+                    out.ring_bandwidth.insert(size(bytes)?, number(v)?);
+                }
                 _ => {}
             }
         }
@@ -152,6 +167,7 @@ impl Score {
         out.extend(self.bandwidth.iter().map(|(n, v)| format!("bandwidth {n} {v:.0}\n")));
         let long = self.long_bandwidth.iter();
         out.extend(long.map(|(n, v)| format!("long_bandwidth {n} {v:.0}\n")));
+        out.extend(self.ring_bandwidth.iter().map(|(n, v)| format!("ring {n} {v:.0}\n")));
         out.extend(self.barrier_ns.values().map(|v| format!("barrier_ns {v:.1}\n")));
         out
     }
@@ -165,7 +181,7 @@ mod tests {
     fn lines_and_scores_are_the_same_thing() {
         let text = "launcher says hello\nround_trip_ns 412.5\nrate_per_s 51000000\n\
                     bandwidth 4096 9000000000\nbandwidth 65536 11000000000\n\
-                    long_bandwidth 65536 12000000000\nbarrier_ns 350.0\n";
+                    long_bandwidth 65536 12000000000\nring 65536 8000000000\nbarrier_ns 350.0\n";
         let score = Score::parse(text, 2).unwrap();
         assert_eq!(score.of(Workload::RoundTrip), Some(412.5));
         assert_eq!(score.of(Workload::Bandwidth(65536)), Some(11e9));
@@ -176,7 +192,9 @@ mod tests {
         assert_eq!(Score::parse(&score.lines(), 2).unwrap(), score);
         let long = |bytes| score.of(Workload::LongBandwidth(bytes));
         assert_eq!((long(65536), long(4096)), (Some(12e9), Some(9e9)), "peers have one figure");
-        assert_eq!(score.workloads().len(), 6);
+        assert_eq!(score.of(Workload::RingBandwidth(65536)), Some(8e9));
+        assert_eq!(score.of(Workload::RingBandwidth(4096)), None, "no other figure stands for it");
+        assert_eq!(score.workloads().len(), 7);
         assert!(Score::parse("rate_per_s many", 2).is_err());
     }
 

@@ -2,7 +2,7 @@
 
 use super::missing::Missing;
 use super::score::{Score, Workload};
-use super::{ImplementationTurns, Venue};
+use super::{ImplementationTurns, PlayedRounds, Venue};
 use crate::contrast::Contrast;
 use crate::schema::{Figure, FigureRole, InstrumentReport, ReportColumn, ReportTable};
 use anyhow::Result;
@@ -44,8 +44,15 @@ impl WorkloadRow {
 }
 
 impl ComparisonTable {
-    /// Builds the table from the rounds of all implementations; the first is clump.
-    pub fn of(results: &[ImplementationTurns]) -> Self {
+    /// Builds the table from the rounds of all implementations that count; the first is clump.
+    pub fn of(played: &PlayedRounds) -> Self {
+        let counting = played.counting();
+        let counted = |one: &ImplementationTurns| {
+            let rounds = one.rounds.iter().zip(&counting).filter(|(_, counts)| **counts);
+            let rounds = rounds.map(|(score, _)| score.clone()).collect();
+            ImplementationTurns { rounds, ..one.clone() }
+        };
+        let results: Vec<ImplementationTurns> = played.turns.iter().map(counted).collect();
         let names = results.iter().map(|r| r.name.clone()).collect();
         let rounds = results.first().map(|clump| clump.rounds.iter().map(Score::workloads));
         let workloads = rounds.and_then(|mut all| all.find(|known| !known.is_empty()));
@@ -75,8 +82,9 @@ impl ComparisonTable {
         &self,
         field: &Venue,
         missing: &[Missing],
-        turns: &[ImplementationTurns],
+        played: &PlayedRounds,
     ) -> Result<InstrumentReport> {
+        let turns = &played.turns;
         let mut columns: Vec<ReportColumn> =
             self.names.iter().cloned().map(ReportColumn::baseline).collect();
         if let Some(own) = columns.first_mut() {
@@ -92,16 +100,16 @@ impl ComparisonTable {
             let digits = if own < 10.0 { 2 } else { 1 };
             table.row(row.name.clone(), (row.unit, digits), figures);
         }
-        table.notes.push(
-            "over the best: clump's rate over that of the best other, or its time over clump's"
-                .into(),
-        );
+        let over = "over the best: rates, clump's over that of the best other; times, that of the";
+        table.notes.extend([over.into(), "best other over clump's; above 1 clump is ahead".into()]);
+        table.notes.extend(played.notes());
         table.notes.extend(missing.iter().map(|peer| format!("{}: {}", peer.name, peer.remedy)));
         for turn in turns.iter().flat_map(|one| one.failures.iter().map(move |of| (one, of))) {
             let (one, (round, why)) = turn;
             table.notes.push(format!("{}: its turn in round {round} failed: {why}", one.name));
         }
-        let data = serde_json::json!({ "table": self, "turns": turns });
+        let data =
+            serde_json::json!({ "table": self, "turns": turns, "lines_ns": played.lines_ns });
         let title = format!("clump beside other implementations through {}", field.scope.text());
         let mut report = InstrumentReport::new("compare", title, &data)?
             .with("security", field.security)
@@ -162,12 +170,13 @@ mod tests {
         ImplementationTurns { name: name.into(), rounds, ..Default::default() }
     }
 
-    fn results() -> Vec<ImplementationTurns> {
-        vec![
+    fn results() -> PlayedRounds {
+        let turns = vec![
             result("clump", &["round_trip_ns 400\nbandwidth 4096 10e9\nbarrier_ns 300"; 3]),
             result("UCX", &["round_trip_ns 1200\nbandwidth 4096 5e9"; 3]),
             result("MPICH", &["round_trip_ns 1000\nbandwidth 4096 20e9\nbarrier_ns 150000"; 3]),
-        ]
+        ];
+        PlayedRounds { turns, lines_ns: vec![vec![95.0; 4]; 3], again: 0 }
     }
 
     #[test]
@@ -193,6 +202,6 @@ mod tests {
         assert_eq!(markdown.lines().count(), 2 + table.rows.len());
         let cells = |l: &str| l.matches('|').count();
         assert!(markdown.lines().all(|l| cells(l) == 7), "{markdown}");
-        assert!(ComparisonTable::of(&[]).rows.is_empty());
+        assert!(ComparisonTable::of(&PlayedRounds::default()).rows.is_empty());
     }
 }

@@ -1,17 +1,20 @@
-//! Balance of communication (paper 001, figure 4): senders down, receivers across; white for no
-//! message, black for as many as the busiest pair has.
+//! Balance of communication (paper 001, figure 4): senders down, receivers across; the page's own
+//! colour for no message, that of its text for as many as the busiest pair has.
 
-use crate::figure::element_titles::with_titles;
-use anyhow::{Result, anyhow};
+use crate::figure::labels::escaped;
 use clump_trace::{PairTraffic, Profile};
-use plotters::prelude::*;
+use std::fmt::Write;
 
 /// Most cells of a side. A job of more ranks shows the mean of several pairs in a cell.
 const MAX_SIDE: usize = 64;
-/// Pixels of the matrix, at least.
+/// Pixels of the matrix, about; of a cell, at most; and of the whole, at least, for what is below.
 const PIXELS: usize = 384;
-const LEFT: i32 = 56;
-const TOP: i32 = 44;
+const MAX_PIXELS: usize = 64;
+const MIN_EXTENT: usize = 250;
+/// Most ranks whose cells have numbers.
+const NUMBERED: usize = 16;
+const LEFT: usize = 48;
+const TOP: usize = 52;
 
 /// Messages by sender and receiver, in cells of `each` ranks a side.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,47 +53,97 @@ impl Cells {
 
 /// Draws the matrix of a profile; `None` where it has none.
 ///
-/// # Errors
-/// Fails if the library cannot draw it.
-pub fn balance(title: &str, profile: &Profile) -> Result<Option<String>> {
+/// Cells have the colour of the page's text, as strong as they have messages, so that they can be
+/// read on light and on dark; up to 16 ranks have numbers.
+pub fn balance(title: &str, profile: &Profile) -> Option<String> {
     if profile.matrix.as_ref().is_none_or(Vec::is_empty) {
-        return Ok(None);
+        return None;
     }
     let cells = Cells::of(profile);
     let most = cells.means.iter().copied().fold(0.0, f64::max);
-    let pixels = PIXELS.div_ceil(cells.side) as i32;
-    let extent = pixels * cells.side as i32;
-    let size = ((LEFT + extent + 24) as u32, (TOP + extent + 40) as u32);
-    let (mut svg, mut titles) = (String::new(), Vec::new());
-    {
-        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
-        for (at, &mean) in cells.means.iter().enumerate() {
-            let (row, column) = (at / cells.side, at % cells.side);
-            let (left, top) = (LEFT + column as i32 * pixels, TOP + row as i32 * pixels);
-            let grey = (255.0 - 254.0 * if most > 0.0 { mean / most } else { 0.0 }) as u8;
-            let corners = [(left, top), (left + pixels, top + pixels)];
-            let cell = Rectangle::new(corners, RGBColor(grey, grey, grey).filled());
-            root.draw(&cell).map_err(drawing)?;
-            let (from, to) = (cells.ranks(row), cells.ranks(column));
-            titles.push(format!("{from} to {to}: {mean:.0} messages"));
+    let pixels = PIXELS.div_ceil(cells.side).min(MAX_PIXELS);
+    let extent = (pixels * cells.side).max(MIN_EXTENT);
+    let (width, height) = (LEFT + extent + 24, TOP + extent + 76);
+    let mut out = String::new();
+    // Writing to a string cannot fail.
+    let _ = write!(
+        out,
+        r##"<svg width="{width}" height="{height}" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="13" fill="#000000">
+<text x="8" y="20" font-size="17">{}</text>
+"##,
+        escaped(title)
+    );
+    for (at, &mean) in cells.means.iter().enumerate() {
+        let (row, column) = (at / cells.side, at % cells.side);
+        let (left, top) = (LEFT + column * pixels, TOP + row * pixels);
+        let share = if most > 0.0 { mean / most } else { 0.0 };
+        let (from, to) = (cells.ranks(row), cells.ranks(column));
+        let _ = writeln!(
+            out,
+            r##"<rect x="{left}" y="{top}" width="{pixels}" height="{pixels}" fill-opacity="{share:.3}" stroke="#888888" stroke-width="0.5"><title>{from} to {to}: {mean:.0} messages</title></rect>"##
+        );
+        if cells.side <= NUMBERED && mean >= 0.5 {
+            // On a strong cell the number has the colour of the page.
+            let fill = if share > 0.55 { r##" class="on-strong" fill="#ffffff""## } else { "" };
+            let _ = writeln!(
+                out,
+                r#"<text x="{}" y="{}" text-anchor="middle" font-size="{}"{fill}>{}</text>"#,
+                left + pixels / 2,
+                top + pixels / 2 + 4,
+                if pixels < 40 { 9 } else { 12 },
+                short(mean)
+            );
         }
-        let text = |text: String, at| Text::new(text, at, ("sans-serif", 16));
-        let heading = Text::new(title.to_owned(), (LEFT, 4), ("sans-serif", 20));
-        root.draw(&heading).map_err(drawing)?;
-        for at in (0..cells.side).step_by(cells.side.div_ceil(8)) {
-            let (name, along) = ((at * cells.each).to_string(), at as i32 * pixels);
-            root.draw(&text(name.clone(), (LEFT + along, TOP - 16))).map_err(drawing)?;
-            root.draw(&text(name, (LEFT - 34, TOP + along))).map_err(drawing)?;
-        }
-        let legend = format!("sender down, receiver across; black: {most:.0} messages");
-        root.draw(&text(legend, (LEFT, TOP + extent + 12))).map_err(drawing)?;
-        root.present().map_err(drawing)?;
     }
-    Ok(Some(with_titles(&svg, "<rect ", &titles)))
+    for at in (0..cells.side).step_by(cells.side.div_ceil(8)) {
+        let (name, middle) = (at * cells.each, at * pixels + pixels / 2);
+        let _ = writeln!(
+            out,
+            r#"<text x="{}" y="{}" text-anchor="middle">{name}</text><text x="{}" y="{}" text-anchor="end">{name}</text>"#,
+            LEFT + middle,
+            TOP - 6,
+            LEFT - 8,
+            TOP + middle + 4
+        );
+    }
+    scale(&mut out, TOP + extent, most);
+    out += "</svg>\n";
+    Some(out)
 }
 
-fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
-    anyhow!("drawing a figure: {error}")
+/// Draws the scale of the colours below the matrix.
+fn scale(out: &mut String, below: usize, most: f64) {
+    const STEPS: usize = 5;
+    let _ = writeln!(
+        out,
+        r#"<text x="{LEFT}" y="{}">sender down, receiver across; messages:</text>"#,
+        below + 24
+    );
+    for step in 0..STEPS {
+        #[expect(clippy::cast_precision_loss, reason = "steps are few")]
+        let share = step as f64 / (STEPS - 1) as f64;
+        let left = LEFT + step * 50;
+        let _ = writeln!(
+            out,
+            r##"<rect x="{left}" y="{}" width="50" height="14" fill-opacity="{share:.3}" stroke="#888888" stroke-width="0.5"/><text x="{}" y="{}" text-anchor="middle" font-size="12">{}</text>"##,
+            below + 32,
+            left + 25,
+            below + 62,
+            short(share * most)
+        );
+    }
+}
+
+/// Returns a count with a suffix and at most three figures.
+fn short(count: f64) -> String {
+    let (scaled, suffix) = match count {
+        c if c < 999.5 => (c, ""),
+        c if c < 999_500.0 => (c / 1e3, "k"),
+        c if c < 999_500_000.0 => (c / 1e6, "M"),
+        c => (c / 1e9, "G"),
+    };
+    let digits = if suffix.is_empty() || scaled >= 99.95 { 0 } else { 1 };
+    format!("{scaled:.digits$}{suffix}")
 }
 
 #[cfg(test)]
@@ -114,11 +167,14 @@ mod tests {
     #[test]
     fn the_matrix_is_drawn_as_it_was() {
         let profile = sent(3, &[(0, 1, 10), (1, 2, 5), (2, 0, 1), (0, 3, 99)]);
-        let svg = balance("radix", &profile).unwrap().unwrap();
+        let svg = balance("radix", &profile).unwrap();
         crate::golden::check("balance.svg", &svg);
         assert!(svg.contains("<title>0 to 1: 10 messages</title>"), "{svg}");
-        assert!(svg.contains("#010101") && svg.contains("#FFFFFF"), "black and white: {svg}");
-        assert_eq!(balance("none", &sent(2, &[])).unwrap(), None);
+        assert!(svg.contains("fill-opacity=\"1.000\"") && svg.contains("fill-opacity=\"0.500\""));
+        assert!(svg.contains("class=\"on-strong\" fill=\"#ffffff\">10</text>"), "{svg}");
+        assert_eq!(balance("none", &sent(2, &[])), None);
+        let counts = [0.0, 999.0, 1234.0, 514_330.0, 2.5e6].map(short);
+        assert_eq!(counts, ["0", "999", "1.2k", "514k", "2.5M"]);
     }
 
     #[test]
@@ -129,5 +185,7 @@ mod tests {
         // In a cell on the diagonal 15 of 256 pairs exchange 16 messages.
         assert!((cells.means[0] - 15.0 / 16.0).abs() < 1e-12);
         assert_eq!(cells.ranks(1), "16-31");
+        let svg = balance("ring", &sent(1024, &pairs)).unwrap();
+        assert!(!svg.contains("on-strong"), "no numbers in 4096 cells");
     }
 }

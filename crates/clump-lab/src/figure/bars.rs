@@ -1,6 +1,6 @@
 //! Stacked bars: what a whole consists of (paper 000, figure 4; paper 003, figure 3).
 
-use crate::figure::element_titles::escaped;
+use crate::figure::labels::escaped;
 use std::fmt::Write;
 
 /// Okabe and Ito's colours, which colour-blind readers can distinguish too.

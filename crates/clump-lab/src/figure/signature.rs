@@ -1,7 +1,7 @@
 //! The LogP signature (paper 001, figure 3): burst size against time per message, a curve for each
 //! delay between messages, and lines at the values that the estimate reads from them.
 
-use crate::figure::element_titles::escaped;
+use crate::figure::labels::{escaped, spread};
 use crate::plot::{LogAxis, delay_text, nanoseconds};
 use clump_loggp::{Estimate, Median, Signature};
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,8 @@ const LEFT: f64 = 80.0;
 const RIGHT: f64 = 150.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 60.0;
+/// Height of a line of text.
+const LINE: f64 = 17.0;
 /// Okabe and Ito's colours, which colour-blind readers can distinguish too.
 const COLOURS: [&str; 7] =
     ["#888888", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"];
@@ -69,8 +71,10 @@ pub fn signature(title: &str, points: &[SignaturePoint], estimate: &Estimate) ->
         escaped(title)
     );
     axes(&mut out, across, up);
-    for (name, ns) in levels {
-        level(&mut out, up, &name, ns);
+    let lines: Vec<f64> = levels.iter().map(|(_, ns)| y(up.place(*ns))).collect();
+    let places = spread(&lines, LINE, (TOP + LINE, HEIGHT - BOTTOM));
+    for (((name, _), line), place) in levels.iter().zip(lines).zip(places) {
+        level(&mut out, name, line, place);
     }
     curves(&mut out, points, across, up);
     out += "</svg>\n";
@@ -120,20 +124,22 @@ fn axes(out: &mut String, across: LogAxis, up: LogAxis) {
 }
 
 /// Draws a construction line: a value that the estimate read from the curves.
-fn level(out: &mut String, up: LogAxis, text: &str, ns: f64) {
-    let at = y(up.place(ns));
+fn level(out: &mut String, text: &str, at: f64, label: f64) {
     let _ = writeln!(
         out,
         r##"<line x1="{:.1}" y1="{at:.1}" x2="{:.1}" y2="{at:.1}" stroke="#888888" stroke-dasharray="6 4"/><text x="{:.1}" y="{:.1}">{text}</text>"##,
         x(0.0),
         x(1.0),
         x(0.0) + 6.0,
-        at - 5.0
+        label - 5.0
     );
 }
 
 fn curves(out: &mut String, points: &[SignaturePoint], across: LogAxis, up: LogAxis) {
     let curves = points.chunk_by(|a, b| a.delay_ns.total_cmp(&b.delay_ns).is_eq());
+    let ends = curves.clone().filter_map(|curve| curve.last());
+    let ends: Vec<f64> = ends.map(|last| y(up.place(last.per_message_ns.value))).collect();
+    let mut ends = spread(&ends, LINE, (TOP, HEIGHT - BOTTOM)).into_iter();
     for (curve, colour) in curves.zip(COLOURS.iter().cycle()) {
         let place = |point: &SignaturePoint| {
             let right = x(across.place(f64::from(point.messages)));
@@ -158,12 +164,12 @@ fn curves(out: &mut String, points: &[SignaturePoint], across: LogAxis, up: LogA
                 nanoseconds(high)
             );
         }
-        if let Some(last) = curve.last() {
+        if let Some((last, end)) = curve.last().zip(ends.next()) {
             let _ = writeln!(
                 out,
                 r#"<text x="{:.1}" y="{:.1}" fill="{colour}">delay {}</text>"#,
                 x(1.0) + 10.0,
-                place(last).1 + 4.0,
+                end + 4.0,
                 delay_text(last.delay_ns)
             );
         }

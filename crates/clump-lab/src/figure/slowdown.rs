@@ -1,27 +1,27 @@
 //! Slowdown curves (paper 001, figures 5 to 8): setting against slowdown, a curve for each program,
 //! dashed what a model predicts.
 
-use crate::figure::element_titles::with_titles;
-use anyhow::{Result, anyhow};
+use crate::figure::labels::{escaped, log_ticks, plain, round_ticks, spread};
 use clump_loggp::Median;
-use plotters::coord::ranged1d::{Ranged, ValueFormatter};
-use plotters::coord::types::RangedCoordf64;
-use plotters::prelude::*;
+use std::fmt::Write;
 
-/// Okabe and Ito's colours, which colour-blind readers can distinguish too.
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 120, 120),
+/// Colours that can be read on light and on dark; the first of them are near to Okabe and Ito's,
+/// which colour-blind readers can distinguish too.
+const COLOURS: [&str; 10] = [
+    "#2a8cc9", "#d55e00", "#009e73", "#cc79a7", "#c98b00", "#4aa6dd", "#888888", "#9467bd",
+    "#8c6d51", "#17a2b8",
 ];
-const SIZE: (u32, u32) = (720, 420);
-/// Share of the height that a label takes.
-const LABEL_SHARE: f64 = 0.06;
-const GREY: RGBColor = RGBColor(160, 160, 160);
+const WIDTH: f64 = 620.0;
+const HEIGHT: f64 = 380.0;
+const LEFT: f64 = 60.0;
+/// Room for names beside the ends of lines.
+const RIGHT: f64 = 210.0;
+const TOP: f64 = 62.0;
+const BOTTOM: f64 = 52.0;
+/// Height of a line of text.
+const LINE: f64 = 17.0;
+/// Most characters of a name.
+const MAX_NAME: usize = 21;
 
 /// A setting at which a program was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,12 +68,9 @@ impl Curve {
         all.filter(|setting| setting.is_finite())
     }
 
-    /// Returns its line of the legend.
+    /// Returns its name, as far as there is room for it.
     fn label(&self) -> String {
-        match self.model.as_str() {
-            "" => self.name.clone(),
-            model => format!("{}, dashed {model}", self.name),
-        }
+        self.name.chars().take(MAX_NAME).collect()
     }
 
     fn top(&self) -> f64 {
@@ -83,131 +80,196 @@ impl Curve {
     }
 }
 
-impl SlowdownChart {
-    fn top(&self) -> f64 {
-        1.08 * self.curves.iter().map(Curve::top).fold(1.2, f64::max)
+/// The axes of a chart.
+#[derive(Debug)]
+struct Frame {
+    across: Vec<f64>,
+    up: Vec<f64>,
+    logarithmic: bool,
+}
+
+impl Frame {
+    /// Returns the place of a setting, and of a slowdown.
+    fn x(&self, setting: f64) -> f64 {
+        let ends = self.across.first().zip(self.across.last());
+        let (least, most) = ends.map_or((0.0, 1.0), |(least, most)| (*least, *most));
+        let share = match self.logarithmic {
+            true => (setting / least).ln() / (most / least).ln(),
+            false => (setting - least) / (most - least).max(f64::MIN_POSITIVE),
+        };
+        LEFT + share.clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT)
     }
 
-    /// Draws the chart; `None` where there is nothing to draw.
-    ///
-    /// # Errors
-    /// Fails if the library cannot draw it.
-    pub fn svg(&self) -> Result<Option<String>> {
-        let settings: Vec<f64> = self.curves.iter().flat_map(Curve::settings).collect();
-        let least = settings.iter().copied().reduce(f64::min);
-        let (Some(least), Some(most)) = (least, settings.iter().copied().reduce(f64::max)) else {
-            return Ok(None);
-        };
-        let mut svg = String::new();
-        {
-            let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
-            let mut builder = ChartBuilder::on(&root);
-            builder.margin(12).x_label_area_size(52).y_label_area_size(64);
-            builder.caption(&self.title, ("sans-serif", 22));
-            let up = 0.0..self.top();
-            if self.logarithmic && least > 0.0 {
-                let across = (least * 0.9..most * 2.0).log_scale();
-                self.draw(&mut builder.build_cartesian_2d(across, up).map_err(drawing)?)?;
-            } else {
-                let across = 0.0..most.max(1e-9) * 1.3;
-                self.draw(&mut builder.build_cartesian_2d(across, up).map_err(drawing)?)?;
-            }
-            root.present().map_err(drawing)?;
+    fn y(&self, slowdown: f64) -> f64 {
+        let most = self.up.last().copied().unwrap_or(1.0).max(f64::MIN_POSITIVE);
+        HEIGHT - BOTTOM - (slowdown / most).clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM)
+    }
+
+    fn axes(&self, out: &mut String, across: &str) {
+        let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+        for &tick in &self.across {
+            let x = self.x(tick);
+            let _ = writeln!(
+                out,
+                r##"<line x1="{x:.1}" y1="{bottom}" x2="{x:.1}" y2="{:.1}" stroke="#888888"/><text x="{x:.1}" y="{:.1}" text-anchor="middle">{}</text>"##,
+                bottom + 5.0,
+                bottom + 20.0,
+                plain(tick)
+            );
         }
-        Ok(Some(with_titles(&svg, "<circle ", &self.titles())))
-    }
-
-    /// Returns what the points say.
-    fn titles(&self) -> Vec<String> {
-        let title = |name: &str, point: &MeasuredPoint| {
-            let Median { value, low, high, samples } = point.slowdown;
-            let of = format!("{name}: {:.4} {}: slowdown {value:.3}", point.across, self.across);
-            match samples {
-                1 => format!("{of} (one run)"),
-                runs => format!("{of} ({low:.3} to {high:.3}, {runs} runs)"),
-            }
-        };
-        let of = |curve: &Curve| {
-            curve.measured.iter().map(|point| title(&curve.name, point)).collect::<Vec<_>>()
-        };
-        self.curves.iter().flat_map(of).collect()
-    }
-
-    /// Returns the end of each line, lowest first, with the height of its label: labels lie beside
-    /// their lines and not over each other.
-    fn labels(&self) -> Vec<(f64, f64, String, RGBColor)> {
-        let ends = self.curves.iter().zip(COLOURS.iter().cycle());
-        let ends = ends.filter_map(|(curve, &colour)| {
-            let last = curve.measured.last().map(|point| (point.across, point.slowdown.value));
-            let (across, up) = last.or(curve.predicted.last().copied())?;
-            Some((across, up, curve.label(), colour))
-        });
-        let mut labels: Vec<_> = ends.collect();
-        labels.sort_by(|a, b| a.1.total_cmp(&b.1));
-        let (mut free, step) = (0.0, self.top() * LABEL_SHARE);
-        for label in &mut labels {
-            label.1 = label.1.max(free);
-            free = label.1 + step;
+        for &tick in &self.up {
+            let y = self.y(tick);
+            let _ = writeln!(
+                out,
+                r##"<line x1="{LEFT}" y1="{y:.1}" x2="{right}" y2="{y:.1}" stroke="#888888" stroke-width="0.4"/><text x="{:.1}" y="{:.1}" text-anchor="end">{}</text>"##,
+                LEFT - 8.0,
+                y + 4.0,
+                plain(tick)
+            );
         }
-        labels
-    }
-
-    fn draw<'a, DB, X>(
-        &self,
-        chart: &mut ChartContext<'a, DB, Cartesian2d<X, RangedCoordf64>>,
-    ) -> Result<()>
-    where
-        DB: DrawingBackend + 'a,
-        X: Ranged<ValueType = f64> + ValueFormatter<f64>,
-    {
-        let label = ("sans-serif", 17);
-        let mut mesh = chart.configure_mesh();
-        mesh.light_line_style(TRANSPARENT).x_desc(&self.across).y_desc("slowdown");
-        mesh.label_style(label).axis_desc_style(label).draw().map_err(drawing)?;
         // As fast as without a knob.
-        let settings: Vec<f64> = self.curves.iter().flat_map(Curve::settings).collect();
-        let least = settings.iter().copied().reduce(f64::min);
-        let most = settings.iter().copied().reduce(f64::max);
-        let one = [least, most].into_iter().flatten().map(|setting| (setting, 1.0));
-        chart.draw_series(LineSeries::new(one, GREY.stroke_width(1))).map_err(drawing)?;
-        for (curve, &colour) in self.curves.iter().zip(COLOURS.iter().cycle()) {
-            let line = curve.measured.iter().map(|point| (point.across, point.slowdown.value));
-            let bars = curve.measured.iter().map(|&MeasuredPoint { across, slowdown }| {
-                let ends = vec![(across, slowdown.low), (across, slowdown.high)];
-                PathElement::new(ends, colour.stroke_width(2))
-            });
-            chart.draw_series(bars).map_err(drawing)?;
-            chart.draw_series(LineSeries::new(line, colour.stroke_width(2))).map_err(drawing)?;
-            let predicted = curve.predicted.iter().copied();
-            let dashes = DashedLineSeries::new(predicted, 6, 5, colour.stroke_width(1));
-            chart.draw_series(dashes).map_err(drawing)?;
-            // One run is no measurement: hollow.
-            let dots = curve.measured.iter().map(|&MeasuredPoint { across, slowdown }| {
-                let style = ShapeStyle { filled: slowdown.samples != 1, ..colour.stroke_width(1) };
-                Circle::new((across, slowdown.value), 4, style)
-            });
-            chart.draw_series(dots).map_err(drawing)?;
-            let top = self.top() * 0.96;
-            let mark = |&setting: &f64| Cross::new((setting, top), 6, colour.stroke_width(2));
-            chart.draw_series(curve.unfinished.iter().map(mark)).map_err(drawing)?;
-            let text = |&setting: &f64| {
-                let style = ("sans-serif", 13).into_font().color(&colour);
-                Text::new("did not finish", (setting, top * 0.97), style)
-            };
-            chart.draw_series(curve.unfinished.iter().map(text)).map_err(drawing)?;
-        }
-        let labels = self.labels().into_iter().map(|(across, up, text, colour)| {
-            EmptyElement::at((across, up))
-                + Text::new(text, (8, -8), label.into_font().color(&colour))
-        });
-        chart.draw_series(labels).map_err(drawing)?;
-        Ok(())
+        let y = self.y(1.0);
+        let _ = writeln!(
+            out,
+            r##"<line x1="{LEFT}" y1="{y:.1}" x2="{right}" y2="{y:.1}" stroke="#888888" stroke-width="1.5"/>
+<text x="{:.1}" y="{:.1}" text-anchor="middle">{}</text>
+<text x="{:.1}" y="{:.1}">times as long as without</text>"##,
+            f64::midpoint(LEFT, right),
+            HEIGHT - 12.0,
+            escaped(across),
+            8.0,
+            TOP - 18.0
+        );
     }
 }
 
-/// Turns an error of the library, which borrows what is drawn, into text.
-fn drawing(error: impl std::fmt::Display) -> anyhow::Error {
-    anyhow!("drawing a figure: {error}")
+impl SlowdownChart {
+    /// Draws the chart; `None` where there is nothing to draw.
+    pub fn svg(&self) -> Option<String> {
+        let settings: Vec<f64> = self.curves.iter().flat_map(Curve::settings).collect();
+        let least = settings.iter().copied().reduce(f64::min)?;
+        let most = settings.iter().copied().reduce(f64::max)?;
+        let logarithmic = self.logarithmic && least > 0.0;
+        let across = if logarithmic { log_ticks(least, most) } else { ticks_to(most) };
+        let up = ticks_to(self.curves.iter().map(Curve::top).fold(1.2, f64::max));
+        let frame = Frame { across, up, logarithmic };
+        let mut out = String::new();
+        // Writing to a string cannot fail.
+        let _ = write!(
+            out,
+            r##"<svg width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" xmlns="http://www.w3.org/2000/svg" font-family="sans-serif" font-size="15" fill="#000000">
+<text x="8" y="20" font-size="18">{}</text>
+"##,
+            escaped(&self.title)
+        );
+        frame.axes(&mut out, &self.across);
+        for (curve, colour) in self.curves.iter().zip(COLOURS.iter().cycle()) {
+            self.curve(&mut out, &frame, curve, colour);
+        }
+        self.names(&mut out, &frame);
+        self.unfinished(&mut out, &frame);
+        out += "</svg>\n";
+        Some(out)
+    }
+
+    fn curve(&self, out: &mut String, frame: &Frame, curve: &Curve, colour: &str) {
+        let path = |points: Vec<(f64, f64)>| {
+            let place = |(x, y): &(f64, f64)| format!("{:.1},{:.1}", frame.x(*x), frame.y(*y));
+            points.iter().map(place).collect::<Vec<_>>().join(" ")
+        };
+        let measured = curve.measured.iter().map(|point| (point.across, point.slowdown.value));
+        let measured = path(measured.collect());
+        let predicted = path(curve.predicted.clone());
+        let _ = writeln!(
+            out,
+            r#"<polyline points="{measured}" fill="none" stroke="{colour}" stroke-width="2"/><polyline points="{predicted}" fill="none" stroke="{colour}" stroke-dasharray="6 5"/>"#
+        );
+        for point in &curve.measured {
+            let Median { value, low, high, samples } = point.slowdown;
+            let (x, y) = (frame.x(point.across), frame.y(value));
+            // One run is no measurement: hollow.
+            let fill = if samples == 1 { "none" } else { colour };
+            let _ = writeln!(
+                out,
+                r#"<line x1="{x:.1}" y1="{:.1}" x2="{x:.1}" y2="{:.1}" stroke="{colour}" stroke-width="2"/><circle cx="{x:.1}" cy="{y:.1}" r="4" stroke="{colour}" fill="{fill}"><title>{}</title></circle>"#,
+                frame.y(low),
+                frame.y(high),
+                escaped(&self.value(curve, point))
+            );
+        }
+    }
+
+    /// Returns what a point says.
+    fn value(&self, curve: &Curve, point: &MeasuredPoint) -> String {
+        let Median { value, low, high, samples } = point.slowdown;
+        let predicted = curve.predicted.iter().find(|(across, _)| *across == point.across);
+        let model = &curve.model;
+        let model = predicted.map(|(_, slowdown)| format!("; {model} predicts {slowdown:.2}"));
+        let (name, setting, what) = (&curve.name, plain(point.across), &self.across);
+        let of = format!("{name}: {what} {setting}: {value:.2} times as long");
+        let runs = match samples {
+            1 => " (one run)".to_owned(),
+            runs => format!(" ({low:.2} to {high:.2}, {runs} runs)"),
+        };
+        format!("{of}{runs}{}", model.unwrap_or_default())
+    }
+
+    /// Writes names beside the ends of lines.
+    fn names(&self, out: &mut String, frame: &Frame) {
+        let ends = self.curves.iter().zip(COLOURS.iter().cycle()).filter_map(|(curve, colour)| {
+            let last = curve.measured.last().map(|point| (point.across, point.slowdown.value));
+            let (across, slowdown) = last.or(curve.predicted.last().copied())?;
+            Some((curve, colour, frame.x(across), frame.y(slowdown)))
+        });
+        let ends: Vec<_> = ends.collect();
+        let wanted: Vec<f64> = ends.iter().map(|end| end.3).collect();
+        let places = spread(&wanted, LINE, (TOP, HEIGHT - BOTTOM));
+        let beside = WIDTH - RIGHT + 26.0;
+        for ((curve, colour, x, y), place) in ends.into_iter().zip(places) {
+            let _ = writeln!(
+                out,
+                r#"<polyline points="{:.1},{y:.1} {:.1},{y:.1} {:.1},{place:.1}" fill="none" stroke="{colour}" stroke-width="0.7"/><text x="{beside}" y="{:.1}" fill="{colour}">{}</text>"#,
+                x + 5.0,
+                WIDTH - RIGHT + 6.0,
+                beside - 4.0,
+                place + 4.0,
+                escaped(&curve.label())
+            );
+        }
+    }
+
+    /// Draws a cross for each run that did not finish, those of one setting below each other.
+    fn unfinished(&self, out: &mut String, frame: &Frame) {
+        let mut marks: Vec<(f64, &Curve, &str)> = Vec::new();
+        for (curve, colour) in self.curves.iter().zip(COLOURS.iter().cycle()) {
+            marks.extend(curve.unfinished.iter().map(|&setting| (setting, curve, *colour)));
+        }
+        for (at, (setting, curve, colour)) in marks.iter().enumerate() {
+            let above = marks[..at].iter().filter(|other| other.0 == *setting).count();
+            #[expect(clippy::cast_precision_loss, reason = "programs are few")]
+            let (x, y) = (frame.x(*setting), TOP + 12.0 + above as f64 * LINE);
+            let _ = writeln!(
+                out,
+                r#"<path d="M{:.1} {:.1}l10 10m0 -10l-10 10" stroke="{colour}" stroke-width="2"><title>{}: {} {}: did not finish</title></path>"#,
+                x - 5.0,
+                y - 5.0,
+                escaped(&curve.name),
+                escaped(&self.across),
+                plain(*setting)
+            );
+        }
+    }
+}
+
+/// Returns round ticks that reach beyond `most`.
+fn ticks_to(most: f64) -> Vec<f64> {
+    let mut ticks = round_ticks(most);
+    if let [.., before, last] = ticks[..]
+        && last < most
+    {
+        ticks.push(last + (last - before));
+    }
+    ticks
 }
 
 #[cfg(test)]
@@ -232,28 +294,46 @@ mod tests {
 
     #[test]
     fn the_chart_is_drawn_as_it_was() {
-        let svg = chart().svg().unwrap().unwrap();
+        let svg = chart().svg().unwrap();
         crate::golden::check("slowdown.svg", &svg);
-        assert_eq!(svg.matches("<title>").count(), 2, "a value for each point");
-        assert!(svg.contains("radix &lt;1&gt;: 1.0000 us added to o: slowdown 1.500 (1.400 to "));
-        assert!(
-            svg.contains("slowdown 3.000 (one run)") && svg.contains("did not finish"),
-            "{svg}"
-        );
-        let dots = svg.lines().filter(|line| line.starts_with("<circle"));
-        let hollow: Vec<_> = dots.map(|line| line.contains("fill=\"none\"")).collect();
+        assert_eq!(svg.matches("<title>").count(), 3, "a value for each point, and a cross");
+        assert!(svg.contains("radix &lt;1&gt;: us added to o 1: 1.50 times as long (1.40 to "));
+        assert!(svg.contains("3.00 times as long (one run)") && svg.contains("did not finish"));
+        let dots = svg.lines().filter(|line| line.contains("<circle"));
+        let hollow: Vec<_> = dots.map(|line| line.contains("fill=\"none\"><title>")).collect();
         assert_eq!(hollow, [false, true], "one run is drawn hollow");
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
 
     #[test]
+    fn names_of_many_programs_lie_beside_their_lines_and_not_over_each_other() {
+        let curve = |at: usize| {
+            let measured = vec![measured(1.0, [1.0 + at as f64 / 100.0; 3], 5)];
+            Curve { name: format!("program {at}"), measured, ..Curve::default() }
+        };
+        let svg = SlowdownChart { curves: (0..10).map(curve).collect(), ..chart() }.svg().unwrap();
+        let names = svg.lines().filter(|line| line.contains("<text") && line.contains(">program "));
+        let height = |line: &str| -> f64 {
+            let (_, rest) = line.split_once("y=\"").unwrap();
+            rest.split('"').next().unwrap().parse().unwrap()
+        };
+        let mut heights: Vec<f64> =
+            names.map(|line| height(line.split("<text").nth(1).unwrap())).collect();
+        heights.sort_by(f64::total_cmp);
+        assert_eq!(heights.len(), 10);
+        assert!(heights.windows(2).all(|pair| pair[1] - pair[0] >= LINE - 0.11), "{heights:?}");
+        assert!(heights[0] > TOP - LINE && heights[9] < HEIGHT - BOTTOM + LINE, "{heights:?}");
+    }
+
+    #[test]
     fn without_points_there_is_no_chart() {
         let empty = SlowdownChart { curves: vec![Curve::default()], ..chart() };
-        assert_eq!(empty.svg().unwrap(), None);
+        assert_eq!(empty.svg(), None);
         let curve = Curve { model: "M5".into(), ..chart().curves[0].clone() };
-        let with_model = SlowdownChart { curves: vec![curve], ..chart() }.svg().unwrap().unwrap();
-        assert!(with_model.contains("radix &lt;1&gt;, dashed M5"), "{with_model}");
-        let log = SlowdownChart { logarithmic: true, ..chart() }.svg().unwrap().unwrap();
+        let with_model = SlowdownChart { curves: vec![curve], ..chart() }.svg().unwrap();
+        assert!(with_model.contains("; M5 predicts 1.40</title>"), "{with_model}");
+        let log = SlowdownChart { logarithmic: true, ..chart() }.svg().unwrap();
         assert!(log.contains("<circle") && !log.contains("NaN"));
+        assert!(log.contains(">1</text>") && log.contains(">10</text>"), "round ticks: {log}");
     }
 }

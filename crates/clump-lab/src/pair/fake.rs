@@ -113,6 +113,12 @@ impl Pair for FakePair {
         Ok(())
     }
 
+    /// A byte that is read takes twice the time of one that is deposited.
+    fn ring(&mut self, bytes: usize) -> Result<()> {
+        self.now += self.bulk_start + 2.0 * self.big_g * bytes as f64;
+        Ok(())
+    }
+
     fn largest(&self, way: BulkPath) -> usize {
         match way {
             BulkPath::Medium => 1 << 16,

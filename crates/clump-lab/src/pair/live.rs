@@ -1,6 +1,7 @@
 //! A pair of real ranks: [`Issuer`] is the side that measures, [`Server`] the side that answers.
 #![allow(clippy::disallowed_types, reason = "the probe lines are clump_os::sync atomics")]
 
+use super::ring::{RING_BYTES, RingReader, ring_places};
 use super::{BulkPath, Pair, PairNetwork};
 use crate::baseline::PageAligned;
 use crate::wire::{Wire, WireWorkload};
@@ -35,8 +36,12 @@ const NET_WINDOW: u32 = 256;
 /// that no acknowledgement is owed while it does not poll.
 const SETTLE_NS: u64 = 300_000;
 
-/// Size of the segment for long payloads: the largest size that the plans use.
-const SEGMENT_BYTES: usize = 4 << 20;
+/// The largest long payload that the plans use.
+const PAYLOAD_BYTES: usize = 4 << 20;
+/// A message of a ring, to be read and counted: a word that is not 0 demands [`READ`].
+const RING: Handler = Handler(10);
+/// Number of messages of rings that were read.
+const READ: Handler = Handler(11);
 /// Number of polls of a line before a side of the ping-pong checks that the other still lives.
 const LOOKS: u32 = 1 << 14;
 
@@ -68,6 +73,11 @@ pub struct Issuer {
     counted: Rc<Cell<(u64, u64)>>,
     asked: u64,
     flags_played: u64,
+    /// Number of messages sent to rings; number of those that the other side has read.
+    ringed: u64,
+    read: Rc<Cell<u64>>,
+    /// Payloads of rings, once there was one.
+    ring: Option<PageAligned>,
     payload: PageAligned,
     net: Option<(PairNetwork, Wire)>,
 }
@@ -84,9 +94,14 @@ impl Issuer {
     ) -> Result<Self> {
         let answered = Rc::new(Cell::new(0));
         let counted = Rc::new(Cell::new((0, 0)));
+        let read = Rc::new(Cell::new(0));
         let (endpoint, dest) = meet(rank, exchange, |endpoint| {
             let count = answered.clone();
             endpoint.set_handler(ANSWER, move |_, _, _| count.set(count.get() + 1))?;
+            let reported = read.clone();
+            endpoint.set_handler(READ, move |_, words, _| {
+                reported.set(words.first().copied().unwrap_or(0));
+            })?;
             let heard = counted.clone();
             endpoint.set_handler(COUNTED, move |_, words, _| {
                 heard.set((words.first().copied().unwrap_or(0), heard.get().1 + 1));
@@ -105,7 +120,10 @@ impl Issuer {
             counted,
             asked: 0,
             flags_played: 0,
-            payload: PageAligned::filled(SEGMENT_BYTES, 7),
+            ringed: 0,
+            read,
+            ring: None,
+            payload: PageAligned::filled(PAYLOAD_BYTES, 7),
             net,
         })
     }
@@ -156,10 +174,29 @@ impl Pair for Issuer {
         Ok(())
     }
 
+    fn ring(&mut self, bytes: usize) -> Result<()> {
+        let places = ring_places(bytes) as u64;
+        let (ringed, read) = (self.ringed, &self.read);
+        if ringed - read.get() >= places {
+            self.endpoint.poll_until(|| ringed - read.get() < places)?;
+        }
+        // Room is given back by the quarter.
+        let wanted = u64::from((ringed + 1).is_multiple_of((places / 4).max(1)));
+        self.posted += 1;
+        self.ringed += 1;
+        let offset = ringed % places * bytes as u64;
+        // What is not written never travels: it stays where it was read last.
+        let place = usize::try_from(offset).context("an offset in the ring")?;
+        let payload = self.ring.get_or_insert_with(|| PageAligned::filled(RING_BYTES, 7));
+        let payload = payload.get_mut(place..place + bytes).context("payload over the ring")?;
+        payload.fill((ringed & 0xff) as u8);
+        Ok(self.endpoint.request_long(self.dest, RING, offset, payload, &[wanted])?)
+    }
+
     fn largest(&self, way: BulkPath) -> usize {
         match way {
             BulkPath::Medium => self.endpoint.max_medium(),
-            BulkPath::Long => SEGMENT_BYTES,
+            BulkPath::Long => PAYLOAD_BYTES,
         }
     }
 
@@ -318,6 +355,12 @@ impl Server {
                 std::hint::black_box(&mut *inbox);
                 count.set(count.get() + 1);
             })?;
+            let (count, mut ring) = (sunk.clone(), RingReader::default());
+            endpoint.set_handler(RING, move |token, words, payload| {
+                let read = ring.take(&payload);
+                count.set(count.get() + 1);
+                if words == [0] { Ok(()) } else { token.reply(READ, &[read]) }
+            })?;
             endpoint.set_handler(COUNT, move |token, _, _| token.reply(COUNTED, &[sunk.get()]))?;
             let invitation = invited.clone();
             endpoint.set_handler(FLAGS, move |_, words, _| {
@@ -331,7 +374,7 @@ impl Server {
             })?;
             let end = quit.clone();
             endpoint.set_handler(QUIT, move |_, _, _| end.set(true))?;
-            endpoint.export_segment(SEGMENT_BYTES as u64)?;
+            endpoint.export_segment(RING_BYTES as u64)?;
             Ok(())
         })?;
         Ok(Self { endpoint, invited, quit, wire })
@@ -419,10 +462,17 @@ mod tests {
                 let bytes = pair.largest(BulkPath::Medium) + 4097;
                 assert!(measure::stream(pair, way, bytes, 0.0).unwrap() > 0.0);
             }
+            // Round the ring, and a size after another.
+            for bytes in [1 << 20, 4096] {
+                for _ in 0..2 * ring_places(bytes) + 1 {
+                    pair.ring(bytes).unwrap();
+                }
+                pair.await_handled().unwrap();
+            }
             assert_eq!(pair.counted.get().0, pair.posted);
             assert!(pair.flag_rounds(100).unwrap() > 0);
             assert!(pair.flag_rounds(1).unwrap() > 0);
-            assert!(pair.bulk(BulkPath::Long, SEGMENT_BYTES + 1).is_err());
+            assert!(pair.bulk(BulkPath::Long, PAYLOAD_BYTES + 1).is_err());
             let bytes = pair.link().unwrap().packet_bytes;
             let workload = WireWorkload::PingPong { call: Call::Each, bytes, rounds: 10 };
             assert!(pair.wire_game(workload).unwrap() > 0.0);

@@ -8,6 +8,11 @@ use crate::study::{interfaces, shared_memory};
 /// Most programs beside each other in a table.
 const BESIDE: usize = 4;
 
+/// Captions of figures.
+const SIGNATURE: &str = "Time of a burst over its messages, by its size and the delay between two \
+                         messages, both axes logarithmic. Dashed: what the parameters are read from.";
+const STEPS: &str = "Time of each step; values are below the pointer.";
+
 /// Returns what the files allow: LogP of paths, steps of messages, shared heaps, interfaces.
 pub fn sections(study: &Study) -> (Vec<ReportTable>, Vec<LabFigure>) {
     let mut tables = study.results.tables();
@@ -15,14 +20,17 @@ pub fn sections(study: &Study) -> (Vec<ReportTable>, Vec<LabFigure>) {
     for column in &study.results.columns {
         let title = format!("LogP signature: {}", column.name);
         if let Some(svg) = signature::signature(&title, &column.signature, &column.estimate) {
-            figures.push(LabFigure { name: file("signature", &column.name), svg });
+            let name = file("signature", &column.name);
+            figures.push(LabFigure { name, title, caption: SIGNATURE.into(), svg });
         }
     }
     for (at, steps) in study.results.steps.iter().enumerate() {
         for chart in &steps.charts {
             let side = chart.title.split(':').next().unwrap_or_default();
             if let Some(svg) = chart.svg() {
-                figures.push(LabFigure { name: file("steps", &format!("{at}-{side}")), svg });
+                let name = file("steps", &format!("{at}-{side}"));
+                let title = chart.title.clone();
+                figures.push(LabFigure { name, title, caption: STEPS.into(), svg });
             }
         }
     }
@@ -99,8 +107,8 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         assert!(text.contains("o_s") && !text.contains("M1"), "no models without sweeps: {text}");
         let page = crate::page::page(&report, &figures).unwrap();
-        // Text takes the colour of the page, and nothing is drawn on white.
-        assert!(!page.contains("#000000") && !page.contains("#ffffff"));
+        // Text takes the colour of the page, and nothing is drawn on white but the page.
+        assert!(!page.contains("#000000") && page.matches("#ffffff").count() == 1);
         assert_eq!(page.matches("fill=\"currentColor\"").count(), figures.len());
         crate::study::browser::open(&page);
     }

@@ -7,6 +7,9 @@ use crate::study::input::StudiedProgram;
 use clump_trace::shared_memory::SharedMemorySummary;
 use clump_trace::{Counter, Profile, Snapshot};
 
+/// Caption of the bars.
+const BARS: &str = "Shares of time; values are below the pointer.";
+
 /// Most ranks with a bar of their own. A job of more shows the mean of several ranks in a bar.
 const MAX_BARS: usize = 32;
 
@@ -80,7 +83,7 @@ pub fn figures(programs: &[StudiedProgram]) -> Vec<LabFigure> {
     let mut figures = Vec::new();
     let mut add = |name: String, chart: BarChart| {
         if let Some(svg) = chart.svg() {
-            figures.push(LabFigure { name, svg });
+            figures.push(LabFigure { name, title: chart.title.clone(), caption: BARS.into(), svg });
         }
     };
     let title = "Time with the shared heap open, by program".to_owned();

@@ -19,6 +19,14 @@ const BESIDE: usize = 4;
 /// Most models beside each other in a table.
 const MODELS: usize = 3;
 
+/// Captions of figures.
+const MATRIX: &str = "Messages that each rank sent to each other one; a number beyond the last \
+                      rank is the interface of a node.";
+const SLOWDOWN: &str = "Time over that of the runs at no setting beside it, with the interval that \
+                        covers 95 %. Dashed: predicted, by M5 where a trace is known, else by the \
+                        knob's first model. Hollow: one run, no measurement. A cross: did not \
+                        finish. Below the line at 1 is noise.";
+
 /// Returns the report of a study, and its figures.
 ///
 /// # Errors
@@ -43,16 +51,23 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
     report.tables.extend(tables);
     for program in &study.programs {
         let Some(profile) = &program.profile else { continue };
-        if let Some(svg) = balance(&format!("{}: messages", program.name), profile)? {
-            figures.push(LabFigure { name: format!("balance-{}", program.name), svg });
+        if let Some(svg) = balance(&format!("{}: messages", program.name), profile) {
+            figures.push(LabFigure {
+                name: format!("balance-{}", program.name),
+                title: format!("messages of {}", program.name),
+                caption: MATRIX.into(),
+                svg,
+            });
         }
     }
     for knob in Knob::ALL {
         for (program, points) in study.programs.iter().zip(&all) {
             report.tables.extend(predictions(program, points, knob));
         }
-        if let Some(svg) = chart(study, &all, knob).svg()? {
-            figures.push(LabFigure { name: format!("slowdown-{}", knob.symbol()), svg });
+        let chart = chart(study, &all, knob);
+        if let Some(svg) = chart.svg() {
+            let (name, title) = (format!("slowdown-{}", knob.symbol()), chart.title);
+            figures.push(LabFigure { name, title, caption: SLOWDOWN.into(), svg });
         }
     }
     let swept = all.iter().any(|points| !points.is_empty());
@@ -167,6 +182,7 @@ fn add_notes(table: &mut ReportTable, program: &StudiedProgram) {
     }
     table.notes.extend(not_run(program).map(|text| format!("{text}: not run")));
     table.notes.extend(program.sweeps.first().map(|sweep| sweep.time_note().to_owned()));
+    table.notes.extend(program.sweeps.first().and_then(|sweep| sweep.line_note()));
     table.notes.extend(lock_notes(program));
 }
 
@@ -349,7 +365,7 @@ mod tests {
         assert_eq!(find("p", "n between"), Some(200_000.0), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let drawn = figures.iter().find(|figure| figure.name == "slowdown-o").unwrap();
-        assert!(drawn.svg.contains("p, dashed M5"));
+        assert!(drawn.svg.contains("; M5 predicts 6.50"), "{}", drawn.svg);
         study.programs[0].replays[0].command = vec!["./another".into()];
         let (report, _) = super::report(&study).unwrap();
         let headings = report.tables.iter().flat_map(|table| &table.columns);
@@ -366,7 +382,7 @@ mod tests {
         assert!(text.contains("p: neither M5 nor M1b: 5 events had no room"), "{text}");
         assert!(!text.contains("M5  ") && !text.contains("M1b  "), "no columns: {text}");
         let drawn = figures.iter().find(|figure| figure.name == "slowdown-o").unwrap();
-        assert!(drawn.svg.contains("p, dashed M1"));
+        assert!(drawn.svg.contains("; M1 predicts"), "{}", drawn.svg);
     }
 
     #[test]
