@@ -6,8 +6,9 @@
 //!
 //! Main types: [`InputSize`] (an option), [`AppReport`] (what a run prints), [`random::Random`]
 //! (numbers that every rank can make for any other), [`keys::Keys`],
-//! [`picture::write_picture`]; [`barnes`] (bodies, sums of cells, and the serial version of both
-//! applications of this kind).
+//! [`picture::write_picture`], [`diagnostic::Diagnostic`] (an error in a text); [`barnes`] (bodies,
+//! sums of cells, and the serial version) and [`rays`] (scenes and the tracer), each for both
+//! applications of its kind.
 //!
 //! # Invariants
 //! 1. A report has `verified` only if the application's own check has passed on all ranks; the exit
@@ -16,9 +17,11 @@
 #![forbid(unsafe_code)]
 
 pub mod barnes;
+pub mod diagnostic;
 pub mod keys;
 pub mod picture;
 pub mod random;
+pub mod rays;
 mod report;
 pub mod size;
 

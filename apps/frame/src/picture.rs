@@ -1,4 +1,4 @@
-//! Files of square pictures: PNG, or PGM and PPM.
+//! Files of pictures: PNG, or PGM and PPM.
 
 use anyhow::{Context, Result};
 use std::path::Path;
@@ -15,13 +15,19 @@ pub enum Channels {
 /// Most bytes of a stored block of a compressed stream (RFC 1951, 3.2.4).
 const MAX_BLOCK: usize = 65_535;
 
-/// Writes a picture of `side` rows: as PNG if the file's name ends in `.png`, else as PGM or PPM.
+/// Writes a picture of so many columns and rows: as PNG if the file's name ends in `.png`, else as
+/// PGM or PPM.
 ///
 /// # Errors
 /// Fails if the file cannot be written.
-pub fn write_picture(path: &Path, side: usize, channels: Channels, pixels: &[u8]) -> Result<()> {
+pub fn write_picture(
+    path: &Path,
+    size: (usize, usize),
+    channels: Channels,
+    pixels: &[u8],
+) -> Result<()> {
     let is_png = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("png"));
-    let file = if is_png { png(side, channels, pixels) } else { plain(side, channels, pixels) };
+    let file = if is_png { png(size, channels, pixels) } else { plain(size, channels, pixels) };
     std::fs::write(path, file).with_context(|| format!("writing {}", path.display()))
 }
 
@@ -34,23 +40,23 @@ impl Channels {
     }
 }
 
-fn plain(side: usize, channels: Channels, pixels: &[u8]) -> Vec<u8> {
-    debug_assert_eq!(pixels.len(), side * side * channels.bytes(), "a square of pixels");
+fn plain((columns, rows): (usize, usize), channels: Channels, pixels: &[u8]) -> Vec<u8> {
+    debug_assert_eq!(pixels.len(), columns * rows * channels.bytes(), "all pixels");
     let format = if channels == Channels::Grey { 5 } else { 6 };
-    let mut file = format!("P{format}\n{side} {side}\n255\n").into_bytes();
+    let mut file = format!("P{format}\n{columns} {rows}\n255\n").into_bytes();
     file.extend(pixels);
     file
 }
 
 /// Returns a PNG whose data are stored, not compressed.
-fn png(side: usize, channels: Channels, pixels: &[u8]) -> Vec<u8> {
-    debug_assert_eq!(pixels.len(), side * side * channels.bytes(), "a square of pixels");
+fn png((columns, rows): (usize, usize), channels: Channels, pixels: &[u8]) -> Vec<u8> {
+    debug_assert_eq!(pixels.len(), columns * rows * channels.bytes(), "all pixels");
     let colour_type = if channels == Channels::Grey { 0 } else { 2 };
-    let side_word = (side as u32).to_be_bytes();
-    let header = [&side_word[..], &side_word, &[8, colour_type, 0, 0, 0]].concat();
+    let [width, height] = [columns, rows].map(|side| (side as u32).to_be_bytes());
+    let header = [&width[..], &height, &[8, colour_type, 0, 0, 0]].concat();
     // Each row begins with the number of its filter: none.
     let rows: Vec<u8> = pixels
-        .chunks_exact(side * channels.bytes())
+        .chunks_exact(columns * channels.bytes())
         .flat_map(|row| std::iter::once(0).chain(row.iter().copied()))
         .collect();
     let mut stream = vec![0x78, 0x01];
@@ -92,11 +98,11 @@ mod tests {
 
     #[test]
     fn pictures_have_the_pixels() {
-        assert_eq!(plain(1, Channels::Colour, &[7, 8, 9]), b"P6\n1 1\n255\n\x07\x08\x09");
-        assert_eq!(plain(1, Channels::Grey, &[7]), b"P5\n1 1\n255\n\x07");
+        assert_eq!(plain((1, 1), Channels::Colour, &[7, 8, 9]), b"P6\n1 1\n255\n\x07\x08\x09");
+        assert_eq!(plain((1, 1), Channels::Grey, &[7]), b"P5\n1 1\n255\n\x07");
         let side = 300;
         let pixels: Vec<u8> = (0..side * side).map(|at| (at % 251) as u8).collect();
-        let file = png(side, Channels::Grey, &pixels);
+        let file = png((side, side), Channels::Grey, &pixels);
         assert_eq!(file[..24], *b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x01\x2c\0\0\x01\x2c");
         // Two stored blocks, of which the second is the last.
         let data = &file[33 + 8..];

@@ -22,6 +22,12 @@ impl Random {
         self.0.next_u64()
     }
 
+    /// Returns the next number, scaled down below 1.
+    #[inline]
+    pub fn share(&mut self) -> f64 {
+        (self.number() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// Returns the next number, scaled down below `limit`.
     #[inline]
     pub fn below(&mut self, limit: usize) -> usize {
@@ -32,6 +38,14 @@ impl Random {
 #[cfg(test)]
 mod tests {
     use super::Random;
+
+    #[test]
+    fn shares_are_below_one() {
+        let mut random = Random::from(5, 0);
+        let shares: Vec<f64> = (0..1000).map(|_| random.share()).collect();
+        assert!(shares.iter().all(|share| (0.0..1.0).contains(share)));
+        assert!((shares.iter().sum::<f64>() / 1000.0 - 0.5).abs() < 0.05);
+    }
 
     #[test]
     fn numbers_can_be_skipped() {

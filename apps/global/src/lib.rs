@@ -21,6 +21,7 @@ pub mod gups;
 pub mod histo;
 pub mod indexgather;
 pub mod murphi;
+pub mod pray;
 pub mod radix;
 pub mod random_access;
 pub mod run;

@@ -4,6 +4,7 @@
 //! [`checker`]) and compiled to byte code ([`compiler`]), which [`machine`] runs. Each state is
 //! packed into bits ([`packing`]) and belongs to the rank that its key names ([`store`]), to which
 //! it is sent in bulk messages ([`exchange`]). The search goes level by level ([`explorer`]).
+//! Errors in the text are [`clump_app_frame::diagnostic::Diagnostic`]s.
 //!
 //! Main types: [`tree::CheckedModel`], [`engine::StepEngine`], [`store::StateStore`],
 //! [`explorer::ModelSearch`].
@@ -18,7 +19,6 @@ pub mod checker;
 pub mod code;
 pub mod command;
 pub mod compiler;
-pub mod diagnostic;
 pub mod engine;
 pub mod exchange;
 pub mod explorer;

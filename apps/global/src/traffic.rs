@@ -58,6 +58,15 @@ impl Traffic {
         }
     }
 
+    /// Counts a read of `bytes` bytes of memory of a rank, as a bulk transfer.
+    pub fn bulk_read(&mut self, from: usize, bytes: u64) {
+        if self.sent(from, 1) {
+            self.counts.reads += 1;
+            self.counts.bulk += 1;
+            self.counts.bulk_bytes += bytes;
+        }
+    }
+
     /// Returns the number of messages to other ranks.
     pub fn messages(&self) -> u64 {
         self.counts.messages()

@@ -13,10 +13,11 @@ use clump_global_apps::gups::command::GupsArgs;
 use clump_global_apps::histo::command::HistoArgs;
 use clump_global_apps::indexgather::command::IndexgatherArgs;
 use clump_global_apps::murphi::command::MurphiArgs;
+use clump_global_apps::pray::command::PrayArgs;
 use clump_global_apps::radix::command::{RadbArgs, RadixArgs};
 use clump_global_apps::sample::command::SampleArgs;
 use clump_global_apps::{
-    barnes, connect, em3d, fft3d, gups, histo, indexgather, murphi, radix, sample,
+    barnes, connect, em3d, fft3d, gups, histo, indexgather, murphi, pray, radix, sample,
 };
 use clump_os::console;
 use clump_os::printable::printable_lines;
@@ -137,6 +138,17 @@ enum App {
         #[command(flatten)]
         args: GlobalBarnesArgs,
     },
+    /// Trace a picture of a scene in global memory, read by way of a cache
+    #[command(after_help = "Examples:\n  \
+        clump app pray -n 4 --nodes 2 --picture field.png --chart reads.svg\n  \
+        clump app pray -n 4 --scene flake --objects 7000 --resolution 1024x768 --picture flake.png\n  \
+        clump app pray -n 4 --scene teapot.nff --picture teapot.png")]
+    Pray {
+        #[command(flatten)]
+        ranks: Ranks,
+        #[command(flatten)]
+        args: PrayArgs,
+    },
     /// Check all states of a model in the Murphi language over all ranks
     #[command(after_help = "Examples:\n  \
         clump app murphi model.m -n 4\n  \
@@ -172,6 +184,7 @@ built-in applications (clump app NAME --help says more):
   connect        find the connected components of a graph over all ranks
   fft3d          transform a cuboid of complex numbers over all ranks
   barnes         move bodies that attract each other, by an octree in global memory
+  pray           trace a picture of a scene in global memory, read by way of a cache
   murphi         check all states of a model in the Murphi language over all ranks
   jacobi         relax a square grid in shared virtual memory
   matmul         multiply two matrices in shared virtual memory
@@ -212,6 +225,7 @@ pub fn run(args: &AppArgs) -> anyhow::Result<ExitCode> {
         Some(App::Connect { ranks, args }) => ranks.job(|| connect::command::run(args)),
         Some(App::Fft3d { ranks, args }) => ranks.job(|| fft3d::command::run(args)),
         Some(App::Barnes { ranks, args }) => ranks.job(|| barnes::command::run(args)),
+        Some(App::Pray { ranks, args }) => ranks.job(|| pray::command::run(args)),
         Some(App::Murphi { ranks, args }) => match murphi::command::prepare(args) {
             Ok(model) => ranks.job(|| murphi::command::run(args, model)),
             Err(code) => Ok(code),

@@ -12,6 +12,7 @@ pub const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/apps/barnes.md", "clump app barnes", LONG),
     ("docs/apps/barnes.md", "CLUMP_EMU=", "the first ends with an error, as the page says"),
     ("docs/apps/murphi.md", "clump app murphi", LONG),
+    ("docs/apps/pray.md", "clump app pray", LONG),
     ("docs/c.md", "cargo xtask install", "run in front of all others"),
     (
         "docs/c.md",

@@ -9,9 +9,17 @@ const SHAPES: [(u32, u32); 6] = [(4, 2), (1, 1), (2, 2), (3, 2), (2, 1), (4, 1)]
 
 /// Runs an application in all shapes, or the first ones, and returns its reports.
 fn verified(words: &str) -> Vec<Value> {
+    verified_with(words, &[])
+}
+
+/// Runs an application with settings, in all shapes or the first ones, and returns its reports.
+fn verified_with(words: &str, settings: &[(&str, &str)]) -> Vec<Value> {
     let run = |&(ranks, nodes): &(u32, u32)| {
         let line = format!("app {words} -n {ranks} --nodes {nodes} --json");
-        let ended = Job::command(&line).finish();
+        let job = Job::command(&line).with(|command| {
+            command.envs(settings.iter().copied());
+        });
+        let ended = job.finish();
         ended.expect_clean();
         let report = ended.json();
         assert_eq!(report["verified"], true, "{line}: {}", ended.out);
@@ -94,6 +102,45 @@ fn states_of_models() {
         assert_eq!(count(&report, "bits of a state"), 38, "{report}");
     }
     verified("murphi hanoi --compact --check");
+}
+
+#[test]
+fn pictures_of_scenes() {
+    let small = "--objects 60 --resolution 40x31";
+    for report in verified(&format!("pray {small}")) {
+        assert_eq!(count(&report, "objects"), 60, "{report}");
+        assert!(count(&report, "colours") > 100, "{report}");
+        assert!(count(&report, "cache, KiB") < count(&report, "scene, KiB"), "{report}");
+    }
+    // Room for one object, rays one by one, and ranks without a tile.
+    verified(&format!("pray {small} --scene flake --cache 0"));
+    verified(&format!("pray {small} --tile 1 --balance blocks --depth 16 --cache 1"));
+    verified("pray --objects 3 --resolution 1x1 --depth 0");
+    let faults = "loss=2%,duplicate=2%,reorder=5%";
+    for settings in [[("CLUMP_NET_FAULTS", faults)], [("CLUMP_PGAS_AGGREGATE", "0")]] {
+        let reports = verified_with(&format!("pray {small} --cache 2"), &settings);
+        assert!(count(&reports[0], "objects fetched") > 0, "{}", reports[0]);
+    }
+    verified(&format!("pray {small} --cache 2 --ni proxy:1"));
+}
+
+#[test]
+fn scenes_of_files() {
+    let folder = Folder::new();
+    let [scene, picture, chart] =
+        ["scene.nff", "picture.png", "chart.svg"].map(|it| folder.path().join(it));
+    let made = format!("pray --scene flake --objects 40 --save-scene {}", scene.display());
+    verified(&format!("{made} --resolution 20x20"));
+    let files = format!("--picture {} --chart {}", picture.display(), chart.display());
+    for report in verified(&format!("pray --scene {} {files}", scene.display())) {
+        assert_eq!((count(&report, "objects"), count(&report, "columns")), (40, 20), "{report}");
+    }
+    assert!(std::fs::read(&picture).unwrap().starts_with(b"\x89PNG"));
+    assert!(std::fs::read_to_string(&chart).unwrap().ends_with("</svg>\n"));
+    std::fs::write(&scene, "v\nfrom 0 0 1\nat 0 \x1b 0\n").unwrap();
+    let wrong = Job::command(&format!("app pray -n 3 --scene {}", scene.display())).finish();
+    assert_eq!(wrong.code, 1, "{}", wrong.err);
+    assert!(wrong.err.contains(":3:6: here should be a number"), "{}", wrong.err);
 }
 
 #[test]

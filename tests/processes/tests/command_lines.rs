@@ -70,6 +70,7 @@ fn inputs_without_an_end_are_refused() {
         ("app tsp -n 1 --file /dev/zero", 1),
         ("app murphi /dev/zero -n 1", 2),
         ("app barnes -n 1 --input /dev/zero", 1),
+        ("app pray -n 2 --scene /dev/zero", 1),
         ("app volrend -n 1 --volume /dev/zero", 1),
         ("lab report /dev/zero", 125),
         ("lab compare /dev/zero /dev/zero", 125),

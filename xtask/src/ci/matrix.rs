@@ -13,7 +13,7 @@ const NET_FAULTS: &str = "loss=1%";
 const PROTOCOLS: [&str; 4] = ["base", "dw", "rf", "dd"];
 
 /// Applications on global memory, with the ways in which they run.
-const GLOBAL: [(&str, &[&str]); 16] = [
+const GLOBAL: [(&str, &[&str]); 19] = [
     ("gups", &[]),
     ("histo", &[]),
     ("indexgather", &[]),
@@ -27,6 +27,9 @@ const GLOBAL: [(&str, &[&str]); 16] = [
     ("fft3d", &[]),
     ("barnes", &[]),
     ("barnes", &["--bodies", "512", "--locks", "naive"]),
+    ("pray", &[]),
+    ("pray", &["--scene", "flake", "--cache", "8", "--balance", "blocks"]),
+    ("pray", &["--scene", "apps/global/scenes/kinds.nff", "--tile", "7"]),
     ("murphi", &[]),
     ("murphi", &["msi", "--symmetry", "exact"]),
     ("murphi", &["hanoi", "--compact"]),

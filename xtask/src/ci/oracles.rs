@@ -167,6 +167,38 @@ pub fn models(site: &Site) -> Result<StepOutcome> {
     Ok(plain(models.len() > 8, "there are fewer models"))
 }
 
+/// Has an independent tracer draw pictures of scenes, and compares: on three ranks and two nodes.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
+pub fn pictures(site: &Site) -> Result<StepOutcome> {
+    let python = match python(site, "numpy")? {
+        Ok(python) => python,
+        Err(reason) => return Ok(StepOutcome::Skipped(reason)),
+    };
+    let kinds = site.root.join("apps/global/scenes/kinds.nff");
+    apps::in_folder(site, "pictures", |folder| {
+        for scene in ["field", "flake", &kinds.to_string_lossy()] {
+            let [text, picture] = ["scene.nff", "picture.ppm"].map(|name| folder.join(name));
+            let [text, picture] = [&text, &picture].map(|path| path.to_string_lossy());
+            let run = ["app", "pray", "-n", "3", "--nodes", "2", "--json", "--objects", "50"];
+            let files = ["--scene", scene, "--save-scene", &*text, "--picture", &*picture];
+            let run = [&run[..], &files, &["--resolution", "64x64"]].concat();
+            let ended = apps::clump(site, &run)?;
+            if !ended.success {
+                return Ok(plain(false, &format!("{scene}: {}", ended.why)));
+            }
+            let mut tracer = Command::new(&python);
+            tracer.args(["-B", "oracles/pray.py", &text, &picture]).current_dir(&site.root);
+            let ended = command::run(&mut tracer, RUN)?;
+            if !ended.success {
+                return Ok(plain(false, &format!("{scene}: {} {}", ended.stdout, ended.why)));
+            }
+        }
+        Ok(plain(true, ""))
+    })
+}
+
 /// Has a relay between two namespaces be as slow as knobs let the network seem, and compares.
 ///
 /// # Errors

@@ -138,6 +138,12 @@ pub const STEPS: &[Step] = &[
         run: oracles::models,
     },
     Step {
+        name: "pictures",
+        what: "an independent tracer draws the same pictures of scenes",
+        tiers: FROM_MERGE,
+        run: oracles::pictures,
+    },
+    Step {
         name: "logp",
         what: "clump lab logp measures, and says so in JSON",
         tiers: FROM_MERGE,

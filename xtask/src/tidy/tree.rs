@@ -85,8 +85,13 @@ fn walk(root: &Path, dir: &Path, files: &mut Vec<File>) -> Result<()> {
                 walk(root, &path, files)?;
             }
         } else if kind.is_file() && name != "Cargo.lock" {
-            // A file that is not UTF-8 is no text, and no rule applies to it.
-            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            // A file that is not UTF-8 is no text, and no rule applies to it; but links lead to
+            // pictures.
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(_) if name.ends_with(".png") => String::new(),
+                Err(_) => continue,
+            };
             let relative = path.strip_prefix(root)?.to_string_lossy().replace('\\', "/");
             let source = relative.ends_with(".rs").then(|| Source::parse(&text));
             files.push(File { path: relative, text, source });

@@ -82,7 +82,7 @@ pub fn draw(path: &Path, (placed, _): &Bodies) -> Result<()> {
         }
     };
     let pixels: Vec<u8> = counts.iter().map(bright).collect();
-    write_picture(path, side, Channels::Grey, &pixels)
+    write_picture(path, (side, side), Channels::Grey, &pixels)
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Rules of names and types: what the reader of a model builds passes through here.
 
-use crate::murphi::diagnostic::{Checked, Diagnostic, SourcePosition};
 use crate::murphi::tree::{
     BinaryOperation, CallArgument, CellPlace, CheckedModel, MurphiExpr, MurphiStatement, PlaceRoot,
     PlaceStep, RoutineCall, SetLayout,
@@ -8,6 +7,7 @@ use crate::murphi::tree::{
 use crate::murphi::types::{
     BOOLEAN, INTEGER, ScalarClass, TypeEntry, TypeId, TypeShape, UNDEFINED, index_in,
 };
+use clump_app_frame::diagnostic::{Checked, Diagnostic, SourcePosition};
 use std::collections::HashMap;
 
 /// Cells of a frame.

@@ -1,9 +1,9 @@
 //! Byte code of a model: instructions for a machine with a stack of values and one array of cells,
 //! the state first and the frames of routines behind it.
 
-use crate::murphi::diagnostic::SourcePosition;
 use crate::murphi::tree::{BinaryOperation, SetLayout};
 use crate::murphi::types::ValueSegment;
+use clump_app_frame::diagnostic::SourcePosition;
 
 /// An instruction. Values and numbers of cells (addresses) are on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

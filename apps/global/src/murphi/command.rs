@@ -1,6 +1,5 @@
 //! `clump app murphi`.
 
-use crate::murphi::diagnostic::Diagnostic;
 use crate::murphi::engine::StepEngine;
 use crate::murphi::exchange::StateExchange;
 use crate::murphi::explorer::{DeadlockMode, ModelSearch, SearchResult};
@@ -17,6 +16,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use clump::Clump;
 use clump_app_frame::InputSize;
+use clump_app_frame::diagnostic::Diagnostic;
 use clump_app_frame::size::parse_bytes;
 use clump_os::{available, console, text_file};
 use std::path::Path;

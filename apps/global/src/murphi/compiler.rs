@@ -1,13 +1,13 @@
 //! The compiler from checked models to byte code.
 
 use crate::murphi::code::{ByteCode, Instruction as I, ParameterSlot, RoutineCode, RuleCode};
-use crate::murphi::diagnostic::SourcePosition;
 use crate::murphi::tree::{
     BinaryOperation, CallArgument, CellPlace, CheckedModel, ItemSource, LoopRange, LoopValues,
     MurphiExpr, MurphiStatement, NO_RESULT, PlaceRoot, PlaceStep, RoutineCall, RuleDefinition,
     SetLayout,
 };
 use crate::murphi::types::{BOOLEAN, TypeId, TypeTable, UNDEFINED};
+use clump_app_frame::diagnostic::SourcePosition;
 
 /// Code of a model that is being made.
 struct CodeBuilder<'a> {

@@ -3,7 +3,6 @@
 
 use crate::murphi::cells::PlainCells;
 use crate::murphi::compiler::template;
-use crate::murphi::diagnostic::SourcePosition;
 use crate::murphi::machine::{MAX_CALLS, MAX_TURNS, ModelFailure};
 use crate::murphi::packing::order_multisets;
 use crate::murphi::tree::{
@@ -12,6 +11,7 @@ use crate::murphi::tree::{
     RuleDefinition, SetLayout,
 };
 use crate::murphi::types::{TypeId, UNDEFINED, index_in};
+use clump_app_frame::diagnostic::SourcePosition;
 
 /// Result of a step of the walk.
 type Walked<T> = Result<T, ModelFailure>;

@@ -1,6 +1,6 @@
 //! Words of a model: keywords in any case, names, numbers, strings, signs.
 
-use crate::murphi::diagnostic::{Checked, Diagnostic, SourcePosition};
+use clump_app_frame::diagnostic::{Checked, Diagnostic, SourcePosition};
 
 /// Keywords; each `end` may name what it ends.
 const KEYWORDS: &[&str] = &[

@@ -2,9 +2,9 @@
 
 use crate::murphi::checker::fold;
 use crate::murphi::code::{ByteCode, Instruction as I, RuleCode};
-use crate::murphi::diagnostic::SourcePosition;
 use crate::murphi::tree::{BinaryOperation, SetLayout};
 use crate::murphi::types::{UNDEFINED, ValueSegment, index_in};
+use clump_app_frame::diagnostic::SourcePosition;
 
 /// Routines that have been called and have not ended.
 pub const MAX_CALLS: usize = 64;

@@ -11,8 +11,8 @@ pub mod statement;
 pub mod type_definition;
 pub mod words;
 
-use crate::murphi::diagnostic::{Checked, Diagnostic};
 use crate::murphi::tree::CheckedModel;
+use clump_app_frame::diagnostic::{Checked, Diagnostic};
 use words::ModelReader;
 
 /// Reads a model, and checks all of it; `constants` have other values than in its text.

@@ -1,7 +1,7 @@
 //! A checked model: expressions, statements and rules with types resolved and places as cells.
 
-use crate::murphi::diagnostic::SourcePosition;
 use crate::murphi::types::{TypeId, TypeTable};
+use clump_app_frame::diagnostic::SourcePosition;
 
 /// Failure of a function that comes to its end without `return`.
 pub const NO_RESULT: &str = "the function ends without a result";

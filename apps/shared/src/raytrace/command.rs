@@ -1,7 +1,5 @@
 //! `clump app raytrace`.
 
-use crate::raytrace::scene::{Ball, ball, fields};
-use crate::raytrace::trace::{Scene, pixel};
 use crate::run::SharedRun;
 use crate::task_queues::TaskQueues;
 use anyhow::Result;
@@ -10,6 +8,8 @@ use clump::Sum;
 use clump::svm::{Home, SharedArray};
 use clump_app_frame::InputSize;
 use clump_app_frame::picture::{Channels, write_picture};
+use clump_app_frame::rays::balls::{Ball, BallScene, ball, fields, pixel};
+use clump_app_frame::rays::vector::pixel_bytes;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -47,7 +47,7 @@ struct SharedScene {
     fields: SharedArray<u32>,
 }
 
-impl Scene for SharedScene {
+impl BallScene for SharedScene {
     fn ball(&self, number: usize) -> Ball {
         self.balls.get(number)
     }
@@ -63,7 +63,7 @@ struct OwnScene {
     fields: Vec<u32>,
 }
 
-impl Scene for OwnScene {
+impl BallScene for OwnScene {
     fn ball(&self, number: usize) -> Ball {
         self.balls[number]
     }
@@ -119,14 +119,7 @@ pub fn run(args: &RaytraceArgs) -> Result<ExitCode> {
     if svm.rank() == 0 {
         picture.read(0, &mut found);
         if let Some(path) = &args.picture {
-            let pixels: Vec<u8> = found
-                .iter()
-                .flat_map(|pixel: &u32| {
-                    let [_, red, green, blue] = pixel.to_be_bytes();
-                    [red, green, blue]
-                })
-                .collect();
-            write_picture(path, side, Channels::Colour, &pixels)?;
+            write_picture(path, (side, side), Channels::Colour, &pixel_bytes(&found))?;
         }
     }
     let serial = || -> Vec<u32> {

@@ -147,7 +147,7 @@ pub fn run(args: &VolrendArgs) -> Result<ExitCode> {
         shots.read(0, &mut found);
         if let Some(path) = &args.picture {
             let last = &found[(frames - 1) * pixels * pixels..];
-            write_picture(path, pixels, Channels::Grey, last)?;
+            write_picture(path, (pixels, pixels), Channels::Grey, last)?;
         }
         for z in 0..side {
             densities.extend(source.slice(side, z)?);

@@ -269,7 +269,7 @@ mod tests {
         assert!(command.starts_with("-n 4 --nodes 4 -- "), "{command}");
         assert!(command.ends_with(" app radb --keys 5000 --json"), "{command}");
         assert_eq!((sweep.rounds, sweep.budget, sweep.knob.len()), (5, Some(2), 4));
-        assert!(chosen(&["barnes".into()]).unwrap_err().to_string().contains("radix, radix-c"));
+        assert!(chosen(&["sort".into()]).unwrap_err().to_string().contains("radix, radix-c"));
     }
 
     #[test]

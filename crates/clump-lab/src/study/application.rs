@@ -13,7 +13,8 @@ pub struct StudyApplication {
     /// True if each small operation leaves as a message, as in the paper; else they are collected,
     /// where there are any.
     uncollected: bool,
-    /// The option for the amount of its work.
+    /// The option for the amount of its work, which follows as a word of its own unless the option
+    /// ends with `=`.
     option: &'static str,
     /// The power of the amount with which its time grows.
     power: i32,
@@ -25,6 +26,9 @@ pub struct StudyApplication {
 
 const KEYS: (&str, i32, u64, u64) = ("--keys", 1, 1 << 19, 1 << 25);
 const STEPS: (&str, i32, u64, u64) = ("--steps", 1, 4, 20_000);
+const PIXELS: (&str, i32, u64, u64) = ("--resolution", 2, 160, 4096);
+/// States double with each bit: near 18 bits time grows with this power of their number.
+const BITS: (&str, i32, u64, u64) = ("--set=Bits=", 12, 15, 23);
 const SIDE: (&str, i32, u64, u64) = ("--side", 3, 80, 240);
 
 const fn application(
@@ -36,7 +40,7 @@ const fn application(
 }
 
 /// All of them; one with `-collected` behind its name follows that without.
-pub const APPLICATIONS: [StudyApplication; 10] = [
+pub const APPLICATIONS: [StudyApplication; 13] = [
     application(("radix", true), &["radix"], KEYS),
     application(("radix-collected", false), &["radix"], KEYS),
     application(("radb", false), &["radb"], KEYS),
@@ -47,19 +51,25 @@ pub const APPLICATIONS: [StudyApplication; 10] = [
     application(("em3d-read", false), &["em3d", "--manner", "read"], STEPS),
     application(("connect", true), &["connect"], SIDE),
     application(("connect-collected", false), &["connect"], SIDE),
+    application(("barnes", false), &["barnes"], STEPS),
+    application(("pray", false), &["pray", "--balance", "blocks"], PIXELS),
+    application(("murphi", false), &["murphi", "counter", "--size", "measure"], BITS),
 ];
 
 impl StudyApplication {
     /// Returns the command of a run with `amount` of work, on ranks that are nodes of their own;
     /// `program` is clump.
     pub fn command(&self, program: &str, ranks: u32, amount: u64) -> Vec<String> {
-        let (ranks, amount) = (ranks.to_string(), amount.to_string());
+        let ranks = ranks.to_string();
+        let (joined, amount) = (format!("{}{amount}", self.option), amount.to_string());
         let run = ["-n", &ranks, "--nodes", &ranks, "--"];
         let set: &[&str] = if self.uncollected { &["env", UNCOLLECTED] } else { &[] };
-        let options = [self.option, amount.as_str(), "--json"];
+        let separate = [self.option, &amount, "--json"];
+        let together = [&joined[..], "--json"];
+        let options = if self.option.ends_with('=') { &together[..] } else { &separate };
         let app = [program, "app"];
         let words = run.iter().chain(set).chain(&app).chain(self.words);
-        words.chain(&options).map(|word| (*word).to_owned()).collect()
+        words.chain(options).map(|word| (*word).to_owned()).collect()
     }
 
     /// Returns the amount at which a run takes about `factor` times as long as at `amount`.
@@ -107,6 +117,16 @@ mod tests {
         assert!(!radb.uncollected && radb.collected().is_none());
         let words = radb.command("clump", 4, 100).join(" ");
         assert_eq!(words, "-n 4 --nodes 4 -- clump app radb --keys 100 --json");
+    }
+
+    #[test]
+    fn an_amount_follows_its_option_or_is_a_part_of_it() {
+        let command = |name: &str| {
+            let one = APPLICATIONS.iter().find(|one| one.name == name).unwrap();
+            one.command("clump", 2, 16).join(" ")
+        };
+        assert!(command("pray").ends_with("--balance blocks --resolution 16 --json"));
+        assert!(command("murphi").ends_with("--size measure --set=Bits=16 --json"));
     }
 
     #[test]

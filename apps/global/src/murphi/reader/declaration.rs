@@ -6,12 +6,12 @@ use super::statement::statements;
 use super::type_definition::type_of;
 use super::words::ModelReader;
 use crate::murphi::checker::{self, NamedItem, TypedPlace};
-use crate::murphi::diagnostic::{Checked, Diagnostic, SourcePosition};
 use crate::murphi::lexer::MurphiToken;
 use crate::murphi::tree::{
     MurphiExpr, MurphiRoutine, MurphiStatement, PlaceRoot, RoutineParameter, StateVariable,
 };
 use crate::murphi::types::{INTEGER, MAX_CELLS, TypeId};
+use clump_app_frame::diagnostic::{Checked, Diagnostic, SourcePosition};
 
 /// Reads a model.
 ///

@@ -5,10 +5,10 @@
 use super::type_definition::type_of;
 use super::words::ModelReader;
 use crate::murphi::checker::{NamedItem, TypedOperand, TypedPlace, fold};
-use crate::murphi::diagnostic::{Checked, Diagnostic, SourcePosition};
 use crate::murphi::lexer::MurphiToken;
 use crate::murphi::tree::{BinaryOperation, LoopRange, LoopValues, MurphiExpr};
 use crate::murphi::types::{BOOLEAN, INTEGER, ScalarClass, TypeId};
+use clump_app_frame::diagnostic::{Checked, Diagnostic, SourcePosition};
 
 /// Reads an expression.
 ///

@@ -4,9 +4,9 @@ use super::expression::{simple_domain, slot_of, truth};
 use super::statement::{aliases, statements};
 use super::words::ModelReader;
 use crate::murphi::checker;
-use crate::murphi::diagnostic::{Checked, Diagnostic};
 use crate::murphi::lexer::MurphiToken;
 use crate::murphi::tree::{MurphiExpr, MurphiStatement, PlaceRoot, RuleDefinition, RuleParameter};
+use clump_app_frame::diagnostic::{Checked, Diagnostic};
 
 /// Instances of all rules together.
 const MAX_INSTANCES: u64 = 1 << 24;

@@ -3,12 +3,12 @@
 use super::expression::{arguments, expression, loop_range, place, scalar_of, slot_of, truth};
 use super::words::ModelReader;
 use crate::murphi::checker::{self, NamedItem, TypedOperand, TypedPlace};
-use crate::murphi::diagnostic::{Checked, Diagnostic, SourcePosition};
 use crate::murphi::lexer::MurphiToken;
 use crate::murphi::tree::{
     BinaryOperation, ItemSource, LoopValues, MurphiExpr, MurphiStatement, PlaceRoot,
 };
 use crate::murphi::types::{ScalarClass, TypeShape};
+use clump_app_frame::diagnostic::{Checked, Diagnostic, SourcePosition};
 
 /// Words that may follow statements.
 const ENDS: [&str; 15] = [

@@ -2,11 +2,11 @@
 
 use super::words::ModelReader;
 use crate::murphi::checker::NamedItem;
-use crate::murphi::diagnostic::{Checked, Diagnostic, SourcePosition};
 use crate::murphi::lexer::MurphiToken;
 use crate::murphi::types::{
     BOOLEAN, MAX_CELLS, RecordField, ScalarClass, TypeId, TypeShape, ValueSegment,
 };
+use clump_app_frame::diagnostic::{Checked, Diagnostic, SourcePosition};
 
 /// Values of a scalarset: each permutation of them may be tried.
 const MAX_SCALARSET: i64 = 64;

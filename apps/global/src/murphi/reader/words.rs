@@ -1,8 +1,8 @@
 //! The words of a model, one after the other, and the checker that what is read goes through.
 
 use crate::murphi::checker::ModelChecker;
-use crate::murphi::diagnostic::{Checked, Diagnostic, SourcePosition};
 use crate::murphi::lexer::{MurphiToken, tokens};
+use clump_app_frame::diagnostic::{Checked, Diagnostic, SourcePosition};
 
 /// Levels of nesting.
 const MAX_DEPTH: u32 = 64;

@@ -1,11 +1,11 @@
-//! Errors in the text of a model: a place, a sentence, and the line itself.
+//! Errors in the text of a model or a scene: a place, a sentence, and the line itself.
 
 use std::fmt;
 
 /// Characters of a line that are shown.
 const SHOWN: usize = 120;
 
-/// Place in the text of a model. Lines and columns begin with 1.
+/// Place in a text. Lines and columns begin with 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SourcePosition {
     /// Line.
@@ -20,7 +20,7 @@ impl fmt::Display for SourcePosition {
     }
 }
 
-/// An error in the text of a model.
+/// An error in a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
     /// Place.
@@ -29,7 +29,7 @@ pub struct Diagnostic {
     pub what: String,
 }
 
-/// Result of what reads a model.
+/// Result of what reads a text.
 pub type Checked<T> = Result<T, Diagnostic>;
 
 impl Diagnostic {
