@@ -50,13 +50,21 @@ fn cell(place: f64, cells: usize) -> usize {
     ((place * (cells - 1) as f64).round() as usize).min(cells - 1)
 }
 
-/// Formats a duration with three digits and a suitable unit.
+/// Formats a duration with three figures and a suitable unit.
 pub fn nanoseconds(ns: f64) -> String {
-    match ns.abs() {
-        t if t < 1e3 => format!("{ns:.3} ns").replace(".000", ""),
-        t if t < 1e6 => format!("{:.3} us", ns / 1e3).replace(".000", ""),
-        _ => format!("{:.3} ms", ns / 1e6).replace(".000", ""),
-    }
+    let (value, unit) = match ns.abs() {
+        t if t < 999.5 => (ns, "ns"),
+        t if t < 999_500.0 => (ns / 1e3, "us"),
+        _ => (ns / 1e6, "ms"),
+    };
+    let digits = match value.abs() {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    let text = if digits > 0 { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text} {unit}")
 }
 
 /// Plots burst size to the right, time per message upwards, one letter per delay.
@@ -138,6 +146,12 @@ mod tests {
         // A single value on a power still gives an axis with an extent.
         assert_eq!(LogAxis::covering([10.0].into_iter(), 10.0).unwrap().ticks(10.0).len(), 2);
         assert!(LogAxis::covering([0.0, f64::NAN].into_iter(), 10.0).is_none());
+    }
+
+    #[test]
+    fn durations_have_three_figures() {
+        let said = [10.0, 410.945, 39.86, 1500.0, 552_245.0, 2e6].map(nanoseconds);
+        assert_eq!(said, ["10 ns", "411 ns", "39.9 ns", "1.5 us", "552 us", "2 ms"]);
     }
 
     #[test]

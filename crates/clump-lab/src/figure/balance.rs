@@ -21,6 +21,7 @@ const TOP: usize = 52;
 struct Cells {
     side: usize,
     each: usize,
+    ranks: usize,
     /// Mean of the messages of a pair, row by row.
     means: Vec<f64>,
 }
@@ -28,25 +29,34 @@ struct Cells {
 impl Cells {
     fn of(profile: &Profile) -> Self {
         let ranks = profile.ranks();
-        let each = ranks.div_ceil(MAX_SIDE).max(1);
-        let side = ranks.div_ceil(each);
+        let pairs = || profile.matrix.iter().flatten();
+        // Interfaces of nodes have numbers beyond those of the ranks.
+        let most = pairs().map(|pair| pair.from.max(pair.to) as usize + 1).max().unwrap_or(0);
+        let all = most.clamp(ranks, 2 * ranks.max(1));
+        let each = all.div_ceil(MAX_SIDE).max(1);
+        let side = all.div_ceil(each);
         let mut means = vec![0.0; side * side];
-        let of_ranks = |pair: &&PairTraffic| (pair.from.max(pair.to) as usize) < ranks;
-        for pair in profile.matrix.iter().flatten().filter(of_ranks) {
+        let known = |pair: &&PairTraffic| (pair.from.max(pair.to) as usize) < all;
+        for pair in pairs().filter(known) {
             let (row, column) = (pair.from as usize / each, pair.to as usize / each);
-            let width = |at: usize| each.min(ranks - at * each) as f64;
+            let width = |at: usize| each.min(all - at * each) as f64;
             means[row * side + column] += pair.messages() as f64 / width(row) / width(column);
         }
-        Self { side, each, means }
+        Self { side, each, ranks, means }
     }
 
-    /// Returns the ranks of a row or column in words.
+    /// Returns the ranks of a row or column in words, or the interface of a node.
     fn ranks(&self, at: usize) -> String {
         let first = at * self.each;
-        if self.each == 1 {
-            first.to_string()
-        } else {
-            format!("{first}-{}", first + self.each - 1)
+        if self.each == 1 { self.name(at) } else { format!("{first}-{}", first + self.each - 1) }
+    }
+
+    /// Returns the name of the first rank or interface of a row or column.
+    fn name(&self, at: usize) -> String {
+        let first = at * self.each;
+        match first.checked_sub(self.ranks) {
+            Some(node) => format!("if {node}"),
+            None => first.to_string(),
         }
     }
 }
@@ -96,7 +106,7 @@ pub fn balance(title: &str, profile: &Profile) -> Option<String> {
         }
     }
     for at in (0..cells.side).step_by(cells.side.div_ceil(8)) {
-        let (name, middle) = (at * cells.each, at * pixels + pixels / 2);
+        let (name, middle) = (cells.name(at), at * pixels + pixels / 2);
         let _ = writeln!(
             out,
             r#"<text x="{}" y="{}" text-anchor="middle">{name}</text><text x="{}" y="{}" text-anchor="end">{name}</text>"#,
@@ -166,10 +176,14 @@ mod tests {
 
     #[test]
     fn the_matrix_is_drawn_as_it_was() {
-        let profile = sent(3, &[(0, 1, 10), (1, 2, 5), (2, 0, 1), (0, 3, 99)]);
+        let profile = sent(3, &[(0, 1, 10), (1, 2, 5), (2, 0, 1), (0, 6, 99)]);
         let svg = balance("radix", &profile).unwrap();
         crate::golden::check("balance.svg", &svg);
         assert!(svg.contains("<title>0 to 1: 10 messages</title>"), "{svg}");
+        assert!(!svg.contains("99"), "a number of no rank and no interface: {svg}");
+        let reads = sent(2, &[(0, 3, 7), (3, 0, 7)]);
+        let answers = balance("reads", &reads).unwrap();
+        assert!(answers.contains("<title>if 1 to 0: 7 messages</title>"), "answers of gets: {svg}");
         assert!(svg.contains("fill-opacity=\"1.000\"") && svg.contains("fill-opacity=\"0.500\""));
         assert!(svg.contains("class=\"on-strong\" fill=\"#ffffff\">10</text>"), "{svg}");
         assert_eq!(balance("none", &sent(2, &[])), None);

@@ -10,7 +10,7 @@ use std::fmt::Write;
 const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 520.0;
 const LEFT: f64 = 80.0;
-const RIGHT: f64 = 150.0;
+const RIGHT: f64 = 220.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 60.0;
 /// Height of a line of text.
@@ -71,12 +71,14 @@ pub fn signature(title: &str, points: &[SignaturePoint], estimate: &Estimate) ->
         escaped(title)
     );
     axes(&mut out, across, up);
-    let lines: Vec<f64> = levels.iter().map(|(_, ns)| y(up.place(*ns))).collect();
-    let places = spread(&lines, LINE, (TOP + LINE, HEIGHT - BOTTOM));
-    for (((name, _), line), place) in levels.iter().zip(lines).zip(places) {
-        level(&mut out, name, line, place);
+    let mut names = Vec::new();
+    for (name, ns) in levels {
+        let at = y(up.place(ns));
+        level(&mut out, at);
+        names.push((at, name, "#888888"));
     }
-    curves(&mut out, points, across, up);
+    names.extend(curves(&mut out, points, across, up));
+    labels(&mut out, &names);
     out += "</svg>\n";
     Some(out)
 }
@@ -124,22 +126,42 @@ fn axes(out: &mut String, across: LogAxis, up: LogAxis) {
 }
 
 /// Draws a construction line: a value that the estimate read from the curves.
-fn level(out: &mut String, text: &str, at: f64, label: f64) {
+fn level(out: &mut String, at: f64) {
     let _ = writeln!(
         out,
-        r##"<line x1="{:.1}" y1="{at:.1}" x2="{:.1}" y2="{at:.1}" stroke="#888888" stroke-dasharray="6 4"/><text x="{:.1}" y="{:.1}">{text}</text>"##,
+        r##"<line x1="{:.1}" y1="{at:.1}" x2="{:.1}" y2="{at:.1}" stroke="#888888" stroke-dasharray="6 4"/>"##,
         x(0.0),
-        x(1.0),
-        x(0.0) + 6.0,
-        label - 5.0
+        x(1.0)
     );
 }
 
-fn curves(out: &mut String, points: &[SignaturePoint], across: LogAxis, up: LogAxis) {
+/// Writes names right of the curves, each beside its line and none over another.
+fn labels(out: &mut String, names: &[(f64, String, &str)]) {
+    let wanted: Vec<f64> = names.iter().map(|name| name.0).collect();
+    let places = spread(&wanted, LINE, (TOP, HEIGHT - BOTTOM));
+    for ((at, text, colour), place) in names.iter().zip(places) {
+        let end = x(1.0);
+        let _ = writeln!(
+            out,
+            r#"<polyline points="{:.1},{at:.1} {:.1},{place:.1}" fill="none" stroke="{colour}" stroke-width="0.7"/><text x="{:.1}" y="{:.1}" fill="{colour}">{}</text>"#,
+            end + 3.0,
+            end + 16.0,
+            end + 20.0,
+            place + 4.0,
+            escaped(text)
+        );
+    }
+}
+
+/// Draws the curves. Returns height, name and colour of the end of each.
+fn curves(
+    out: &mut String,
+    points: &[SignaturePoint],
+    across: LogAxis,
+    up: LogAxis,
+) -> Vec<(f64, String, &'static str)> {
+    let mut ends = Vec::new();
     let curves = points.chunk_by(|a, b| a.delay_ns.total_cmp(&b.delay_ns).is_eq());
-    let ends = curves.clone().filter_map(|curve| curve.last());
-    let ends: Vec<f64> = ends.map(|last| y(up.place(last.per_message_ns.value))).collect();
-    let mut ends = spread(&ends, LINE, (TOP, HEIGHT - BOTTOM)).into_iter();
     for (curve, colour) in curves.zip(COLOURS.iter().cycle()) {
         let place = |point: &SignaturePoint| {
             let right = x(across.place(f64::from(point.messages)));
@@ -164,16 +186,11 @@ fn curves(out: &mut String, points: &[SignaturePoint], across: LogAxis, up: LogA
                 nanoseconds(high)
             );
         }
-        if let Some((last, end)) = curve.last().zip(ends.next()) {
-            let _ = writeln!(
-                out,
-                r#"<text x="{:.1}" y="{:.1}" fill="{colour}">delay {}</text>"#,
-                x(1.0) + 10.0,
-                end + 4.0,
-                delay_text(last.delay_ns)
-            );
+        if let Some(last) = curve.last() {
+            ends.push((place(last).1, format!("delay {}", delay_text(last.delay_ns)), *colour));
         }
     }
+    ends
 }
 
 #[cfg(test)]
@@ -189,7 +206,8 @@ mod tests {
         let (m, _) = measure(&mut FakePair::default(), &plan).unwrap();
         let text = signature("LogP <shm>", &points(&m.signature), &m.estimate().unwrap()).unwrap();
         assert!(text.starts_with("<svg") && text.ends_with("</svg>\n"));
-        assert_eq!(text.matches("<polyline").count(), plan.delays.len());
+        // A curve for each delay, and a line from each end and each level to its name.
+        assert_eq!(text.matches("<polyline").count(), 2 * plan.delays.len() + 3);
         let circles = text.matches("<circle").count();
         assert_eq!(circles, plan.delays.len() * plan.bursts.len());
         assert_eq!(text.matches("<title>").count(), circles, "a value for each point");
@@ -223,8 +241,8 @@ mod tests {
         estimate.g = Median::exact(5_800.0);
         let svg = signature("paper 001", &points, &estimate).unwrap();
         crate::golden::check("signature.svg", &svg);
-        assert!(svg.contains(">delay + o_s + o_r = 15.800 us<"), "{svg}");
-        assert!(svg.contains("delay 10.00 us, burst of 64: 15.700 us a message"), "{svg}");
+        assert!(svg.contains(">delay + o_s + o_r = 15.8 us<"), "{svg}");
+        assert!(svg.contains("delay 10.00 us, burst of 64: 15.7 us a message"), "{svg}");
         assert_eq!(signature("none", &[], &estimate), None);
         let odd = [point(0, 0.0, 5.0), point(8, 0.0, -5.0), point(8, 0.0, 0.0)];
         assert_eq!(signature("odd", &odd, &estimate), None);

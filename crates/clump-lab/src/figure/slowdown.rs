@@ -217,7 +217,9 @@ impl SlowdownChart {
     /// Writes names beside the ends of lines.
     fn names(&self, out: &mut String, frame: &Frame) {
         let ends = self.curves.iter().zip(COLOURS.iter().cycle()).filter_map(|(curve, colour)| {
-            let last = curve.measured.last().map(|point| (point.across, point.slowdown.value));
+            // Settings of bandwidth fall.
+            let measured = curve.measured.iter().map(|point| (point.across, point.slowdown.value));
+            let last = measured.max_by(|a, b| a.0.total_cmp(&b.0));
             let (across, slowdown) = last.or(curve.predicted.last().copied())?;
             Some((curve, colour, frame.x(across), frame.y(slowdown)))
         });

@@ -20,12 +20,13 @@ const BESIDE: usize = 4;
 const MODELS: usize = 3;
 
 /// Captions of figures.
-const MATRIX: &str = "Messages that each rank sent to each other one; a number beyond the last \
-                      rank is the interface of a node.";
+const MATRIX: &str = "Messages that each rank sent to each other one. \"if\" is the interface of a \
+                      node, which executes one-sided operations and answers gets.";
 const SLOWDOWN: &str = "Time over that of the runs at no setting beside it, with the interval that \
                         covers 95 %. Dashed: predicted, by M5 where a trace is known, else by the \
                         knob's first model. Hollow: one run, no measurement. A cross: did not \
                         finish. Below the line at 1 is noise.";
+const AS_ABOVE: &str = "Lines, dashes and marks as above.";
 
 /// Returns the report of a study, and its figures.
 ///
@@ -67,7 +68,9 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
         let chart = chart(study, &all, knob);
         if let Some(svg) = chart.svg() {
             let (name, title) = (format!("slowdown-{}", knob.symbol()), chart.title);
-            figures.push(LabFigure { name, title, caption: SLOWDOWN.into(), svg });
+            let before = figures.iter().any(|known| known.caption == SLOWDOWN);
+            let caption = if before { AS_ABOVE } else { SLOWDOWN };
+            figures.push(LabFigure { name, title, caption: caption.into(), svg });
         }
     }
     let swept = all.iter().any(|points| !points.is_empty());
