@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{app, demo, doctor, run, stats, top};
+use crate::{app, demo, doctor, run, schema, stats, top};
 use clap::{Args, Parser, Subcommand};
 use clump_agent::AgentPlace;
 use std::process::ExitCode;
@@ -38,6 +38,8 @@ enum Command {
         after_help = "Example:\n  clump doctor --json | jq '.findings[] | select(.verdict != \"ok\")'"
     )]
     Doctor(doctor::DoctorArgs),
+    /// Describe what commands print with --json, as JSON Schema
+    Schema(schema::SchemaArgs),
     /// Make records, sort them on several ranks, check the result, measure messages
     Demo(demo::DemoArgs),
     /// The process that watches the ranks of a node; `clump run` starts it
@@ -93,6 +95,7 @@ impl Cli {
             Command::Stats(args) => stats::run(&args),
             Command::Top(args) => top::run(&args),
             Command::Doctor(args) => doctor::run(&args),
+            Command::Schema(args) => schema::run(&args),
             Command::Demo(args) => demo::run(&args),
             Command::Engine(args) => {
                 clump_agent::engine_main(args.control, args.detached).map(ExitCode::from)

@@ -170,9 +170,21 @@ fn usable(findings: &[Finding]) -> bool {
     !findings.iter().any(|f| f.essential && f.verdict == Verdict::Missing)
 }
 
+/// The output of `--json`.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct DoctorOutput {
+    /// Number of the format.
+    format: u32,
+    /// True if clump can run here at all.
+    usable: bool,
+    /// The result of each check.
+    findings: Vec<Finding>,
+}
+
 fn json(findings: &[Finding]) -> Result<String> {
-    let value = serde_json::json!({ "usable": usable(findings), "findings": findings });
-    Ok(serde_json::to_string_pretty(&value)? + "\n")
+    let (usable, findings) = (usable(findings), findings.to_vec());
+    let output = DoctorOutput { format: clump_lab::schema::JSON_FORMAT, usable, findings };
+    Ok(serde_json::to_string_pretty(&output)? + "\n")
 }
 
 /// Columns of the report.

@@ -25,6 +25,7 @@ pub mod layout;
 pub mod machines;
 mod ranks;
 pub mod run;
+pub mod schema;
 mod shared_app;
 mod sort_job;
 mod stacks;

@@ -3,6 +3,7 @@
 use anyhow::{Context, bail};
 use clap::Args;
 use clump_agent::{report, scene};
+use clump_lab::schema::JSON_FORMAT;
 use clump_os::printable::{counted, printable, printable_json, printable_lines};
 use clump_os::{clock, console, process, procfs};
 use clump_shm::node::{MEMORY_LABEL, NodeMemory};
@@ -127,7 +128,7 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     let (traffic, intervals) = (traffic.concat(), intervals.concat());
     if json {
         let all = serde_json::json!({
-            "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks,
+            "format": JSON_FORMAT, "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks,
             "interfaces": interfaces, "stacks": drivers, "summary": summary,
             "traffic": traffic, "intervals": intervals,
         });
@@ -172,6 +173,11 @@ struct Job {
     agent: u32,
     ranks: usize,
     program: String,
+}
+
+/// Returns the agent and the program of each job of this user.
+pub(crate) fn named_jobs() -> Vec<(u32, String)> {
+    listed().into_values().map(|job| (job.agent, job.program)).collect()
 }
 
 /// Returns an agent of each job of this user.

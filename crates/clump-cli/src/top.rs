@@ -1,21 +1,24 @@
 //! `clump top`: a running job as it communicates now.
 
 mod rates;
+mod view;
 
-use crate::stats::{all_nodes, has_part, memory_of, only_job, part_of, title};
-use anyhow::bail;
+use crate::stats::{all_nodes, has_part, memory_of, named_jobs, only_job, part_of, title};
+use anyhow::{Context, bail};
 use clap::Args;
 use clump_agent::scene;
 use clump_agent::waits::{self, JobWaits};
+use clump_lab::schema::JSON_FORMAT;
 use clump_os::keyboard::Keyboard;
 use clump_os::printable::{printable, printable_json};
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, console};
 use clump_shm::node::NodeMemory;
 use rates::{JobLook, JobRates};
-use std::io::IsTerminal;
+use std::io::{BufRead, IsTerminal, Read};
 use std::process::ExitCode;
 use std::time::Duration;
+use view::{HISTORY, KEYS, LineStyle, RankOrder, ViewLine};
 
 /// Starts a screen of its own without a cursor, and ends it.
 const SCREEN: [&str; 2] = ["\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"];
@@ -25,6 +28,8 @@ const REST: &str = "\x1b[K";
 const BELOW: &str = "\x1b[J";
 /// Columns and rows of a terminal that does not report them.
 const SIZE: (usize, usize) = (80, 24);
+/// Rows of a screen from which on the keys have a line.
+const ROWS_FOR_KEYS: usize = 12;
 /// Columns of a view that is no screen.
 const WIDTH: usize = 100;
 /// Longest time between checks if the user ends the view.
@@ -33,8 +38,8 @@ const NAP: Duration = Duration::from_millis(50);
 /// Options of `clump top`.
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    clump top                    the only job that runs here; Ctrl-C ends the view, the key w\n  \
-                                 shows what each rank waits for, and q ends it too\n  \
+    clump top                    the only job that runs here, or one of a list; the key s sorts by\n  \
+                                 the next column, w shows what each rank waits for, q ends\n  \
     clump top --pid 4242 --once --json      the rates of one second, for other programs")]
 pub struct TopArgs {
     /// A process of the job: its launcher, its agent or a rank [default: the only job]
@@ -89,7 +94,29 @@ pub fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
 
 /// Returns a process of the job that the options name.
 fn pid(args: &TopArgs) -> anyhow::Result<u32> {
-    args.pid.map_or_else(only_job, Ok)
+    if args.pid.is_some() || args.once || args.json || !std::io::stdin().is_terminal() {
+        return args.pid.map_or_else(only_job, Ok);
+    }
+    let jobs = named_jobs();
+    if jobs.len() < 2 {
+        return only_job();
+    }
+    console::out(&view::choices(&jobs))?;
+    let mut answer = String::new();
+    // A number, whatever is typed.
+    std::io::stdin().lock().take(64).read_line(&mut answer).context("reading a number")?;
+    view::chosen(&jobs, &answer).context("that is no number of a job in the list")
+}
+
+/// A view as JSON.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+pub(crate) struct TopOutput {
+    /// Number of the format.
+    format: u32,
+    /// The job.
+    job: String,
+    /// Its communication.
+    rates: JobRates,
 }
 
 /// Shows views; returns true if the job ended.
@@ -101,6 +128,7 @@ fn show(
     let mut before = look(nodes);
     let keyboard = screen.then(Keyboard::open).flatten();
     let mut waits = false;
+    let (mut order, mut history) = (RankOrder::default(), Vec::new());
     let mut part = None;
     loop {
         let until = before.at_ns + Duration::from_secs_f64(args.interval).as_nanos() as u64;
@@ -113,6 +141,10 @@ fn show(
                     waits = !waits;
                     break;
                 }
+                Some(b's') => {
+                    order = order.next();
+                    break;
+                }
                 Some(b'q') => return Ok(false),
                 _ => {}
             }
@@ -120,27 +152,35 @@ fn show(
         }
         let after = look(nodes);
         let rates = JobRates::between(&before, &after);
+        history.push(rates.sent());
+        history.drain(..history.len().saturating_sub(HISTORY));
         let title = title(job, rates.ranks.len(), nodes.len() as u32);
         if args.json {
-            let all = serde_json::json!({ "job": format!("{job:016x}"), "rates": rates });
-            console::out(&format!("{}\n", printable_json(&all.to_string())))?;
+            let all = TopOutput { format: JSON_FORMAT, job: format!("{job:016x}"), rates };
+            console::out(&format!("{}\n", printable_json(&serde_json::to_string(&all)?)))?;
         } else {
             let (columns, rows) = match screen {
                 true => console::size().unwrap_or(SIZE),
                 false => (usize::MAX, usize::MAX),
             };
             let width = if screen { columns } else { WIDTH };
-            let lines = match waits {
-                true => [title].into_iter().chain(waits_of(nodes)).collect(),
-                false => rates.lines(&title, (width, rows)),
+            // The last line has the keys, where it takes none from the ranks.
+            let keys = screen && rows >= ROWS_FOR_KEYS;
+            let room = if keys { rows - 1 } else { rows };
+            let mut lines = match waits {
+                true => [title].into_iter().chain(waits_of(nodes)).map(plain).collect(),
+                false => rates.lines(&title, (width, room), (order, &history)),
             };
-            let lines = lines.iter().map(|line| printable(line).to_string());
-            let lines = lines.take(rows).map(|line| line.chars().take(columns).collect::<String>());
-            let text = if screen {
-                let lines: String = lines.map(|line| format!("{line}{REST}\r\n")).collect();
-                format!("{CORNER}{}{BELOW}", lines.trim_end_matches("\r\n"))
-            } else {
-                lines.map(|line| line + "\n").collect()
+            lines.truncate(room);
+            if keys {
+                lines.push(plain(KEYS.to_owned()));
+            }
+            let text = lines.iter().map(|line| shown(line, columns, screen));
+            let text = match screen {
+                true => {
+                    format!("{CORNER}{}{BELOW}", text.collect::<String>().trim_end_matches("\r\n"))
+                }
+                false => text.collect(),
             };
             console::out(&text)?;
         }
@@ -154,6 +194,17 @@ fn show(
         }
         before = after;
     }
+}
+
+fn plain(text: String) -> ViewLine {
+    ViewLine::of(LineStyle::Plain, text)
+}
+
+/// Returns a line as it is written: cut to the screen, with its colour there.
+fn shown(line: &ViewLine, columns: usize, screen: bool) -> String {
+    let text: String = printable(&line.text).to_string().chars().take(columns).collect();
+    let (on, off) = line.style.codes();
+    if screen { format!("{on}{text}{off}{REST}\r\n") } else { text + "\n" }
 }
 
 /// Returns what the ranks wait for.

@@ -2,6 +2,7 @@
 
 use crate::stacks::Debugger;
 use clump_agent::waits::{self, JobWaits, RankWaits};
+use clump_lab::schema::JSON_FORMAT;
 use clump_os::printable::printable_json;
 use clump_shm::node::NodeMemory;
 
@@ -16,7 +17,7 @@ pub(crate) fn shown(nodes: &[NodeMemory], stacks: u32, json: bool) -> anyhow::Re
     let id = nodes.first().map_or(0, |node| node.job().id());
     if json {
         let all = serde_json::json!({
-            "job": format!("{id:016x}"), "nodes": nodes.len(), "where": job, "stacks": note,
+            "format": JSON_FORMAT, "job": format!("{id:016x}"), "nodes": nodes.len(), "where": job, "stacks": note,
         });
         return Ok(format!("{}\n", printable_json(&all.to_string())));
     }

@@ -87,15 +87,6 @@ pub fn as_pair() -> Result<Command> {
     Ok(command)
 }
 
-/// Runs a job that prints its output itself. Returns its exit code.
-///
-/// # Errors
-/// Fails if the job cannot be started.
-pub fn code(command: &mut Command) -> Result<u8> {
-    let status = command.status().context("starting a job of this program")?;
-    Ok(code_of(status))
-}
-
 /// Returns the exit code of a job; one that a signal ended has none, and fails like any other.
 pub fn code_of(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)

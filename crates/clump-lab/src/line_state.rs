@@ -9,6 +9,7 @@
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_os::topology::{Topology, set_affinity};
 use clump_os::{clock, thread};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Round trips of a sample, and samples: some 2 ms where the processors are near.
@@ -20,7 +21,7 @@ const ALIKE: f64 = 1.5;
 const POLLS: u32 = 1 << 14;
 
 /// Round trips of a line before and after a measurement, in ns.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LineTimes {
     /// Round trip before it.
     pub before_ns: f64,

@@ -5,11 +5,19 @@ use crate::contrast::Contrast;
 use crate::line_state::{LineTimes, LineWatch};
 use anyhow::Result;
 use clump_loggp::Median;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// Number of the format of what commands print with `--json`: another one has other fields, or
+/// fields with other meanings.
+pub const JSON_FORMAT: u32 = 1;
+
 /// Results of one run of an instrument; serializes to its `--json` output.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstrumentReport {
+    /// Number of the format; 0: of a report from before it had one.
+    #[serde(default)]
+    pub format: u32,
     /// Name of the instrument, as its command has it.
     pub instrument: String,
     /// One line that says what was measured.
@@ -31,7 +39,7 @@ pub struct InstrumentReport {
 }
 
 /// A setting of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameter {
     /// Its name.
     pub name: String,
@@ -40,7 +48,7 @@ pub struct Parameter {
 }
 
 /// The machine that figures are of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Its processor.
     pub processor: String,
@@ -68,7 +76,7 @@ impl Machine {
 }
 
 /// One table.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportTable {
     /// Heading of the column of names.
     pub title: String,
@@ -81,7 +89,7 @@ pub struct ReportTable {
 }
 
 /// A column of figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportColumn {
     /// Its heading.
     pub name: String,
@@ -94,7 +102,7 @@ pub struct ReportColumn {
 }
 
 /// Meaning of the figures of a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FigureRole {
     /// A measurement of clump.
@@ -106,7 +114,7 @@ pub enum FigureRole {
 }
 
 /// One row.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ReportRow {
     /// The thing that was measured.
     pub name: String,
@@ -121,7 +129,7 @@ pub struct ReportRow {
 }
 
 /// A figure with the interval of its median, where it is one.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// The figure.
     pub value: f64,
@@ -130,7 +138,7 @@ pub struct Figure {
 }
 
 /// A goal, and whether it was met.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct GoalCheck {
     /// The goal in words.
     pub goal: String,
@@ -145,6 +153,7 @@ impl InstrumentReport {
     /// Fails if the data have no JSON form.
     pub fn new(instrument: &str, title: String, data: &impl Serialize) -> Result<Self> {
         Ok(Self {
+            format: JSON_FORMAT,
             instrument: instrument.into(),
             title,
             findings: Vec::new(),

@@ -1,5 +1,5 @@
-//! Tests of what README.md and the pages below docs/ print: every snippet compiles, every command
-//! line is one that the programs take. `printed-commands` runs those that can be run.
+//! Tests of what README.md, the pages below docs/ and the helps print: every snippet compiles,
+//! every command line is one that the programs take. `printed-commands` runs those that can be run.
 //!
 //! Layer 11: above everything, for the definition of the command line. Nothing depends on it.
 //!
@@ -17,5 +17,6 @@
 pub mod c_unit;
 pub mod check;
 pub mod exceptions;
+pub mod help;
 pub mod page;
 pub mod printed;

@@ -2,6 +2,7 @@
 
 use clump_docs_tests::check::check;
 use clump_docs_tests::exceptions::{NOT_RUN, reason};
+use clump_docs_tests::help;
 use clump_docs_tests::page::{Block, Page, pages, root};
 use clump_docs_tests::printed::{Printed, of_blocks, of_spans};
 
@@ -14,6 +15,20 @@ fn printed() -> Vec<Printed> {
 fn command_lines_are_right() {
     let all = printed();
     assert!(all.len() > 150, "only {} were found", all.len());
+    let wrong: Vec<String> = all
+        .iter()
+        .filter_map(|line| {
+            let error = check(line).err()?;
+            Some(format!("{}: `{}`: {error:#}", line.place(), line.text))
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn examples_of_helps_are_right() {
+    let all = help::examples();
+    assert!(all.len() > 40, "only {} were found", all.len());
     let wrong: Vec<String> = all
         .iter()
         .filter_map(|line| {

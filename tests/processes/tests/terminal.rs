@@ -105,6 +105,9 @@ fn a_key_shows_what_ranks_wait_for() {
     shows("threads:");
     terminal.tell(&["send-keys", "w"]);
     shows("sent/s");
+    shows("s: sort by the next column");
+    terminal.tell(&["send-keys", "s"]);
+    shows("SENT/S");
     terminal.tell(&["send-keys", "q"]);
     shows("ended");
     // The terminal shows keys again.

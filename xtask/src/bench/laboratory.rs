@@ -25,7 +25,7 @@ pub const LABORATORY: &[Instrument] = &[
                 )
             },
             FigureSource {
-                only: Some(("/data/placement", "siblings")),
+                only: Some(("/data/placement", "near_cores")),
                 ..FigureSource::new(
                     (NODE, "the-same-cpus-that-share-a-cache", 1),
                     "/data/round_trip_ns/ratio",

@@ -1,9 +1,10 @@
 //! The result of one check of this machine.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The state of a feature.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Sufficient for clump.
@@ -26,7 +27,7 @@ impl Verdict {
 }
 
 /// The result of one check.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Finding {
     /// Heading in the report.
     pub area: &'static str,

@@ -1,6 +1,8 @@
 //! Rates of a running job between two readings of its counters. Pure.
 
+use super::view::{LineStyle, RankOrder, ViewLine, spark};
 use clump_trace::{Counter, Monitor, Snapshot};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// One reading of a job.
@@ -19,9 +21,11 @@ pub(crate) struct JobLook {
 }
 
 /// One rank between two readings; rates are by the second.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct RankRates {
+    /// The rank.
     pub(crate) rank: u32,
+    /// Its node.
     pub(crate) node: u32,
     /// Activity at the second reading.
     pub(crate) doing: String,
@@ -53,15 +57,17 @@ pub(crate) struct RankRates {
 }
 
 /// A job between two readings.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct JobRates {
     /// Time between the readings, in ms.
     pub(crate) over_ms: f64,
     /// Every rank.
     pub(crate) ranks: Vec<RankRates>,
     /// Interfaces of the nodes, since they started.
+    #[schemars(with = "Vec<serde_json::Value>")]
     pub(crate) interfaces: Vec<Monitor>,
     /// Stacks that ranks drive themselves, since they started.
+    #[schemars(with = "Vec<serde_json::Value>")]
     pub(crate) stacks: Vec<Monitor>,
 }
 
@@ -90,6 +96,18 @@ const COLUMNS: [(&str, usize, bool); 12] = [
 const WIDE: usize = 100;
 
 impl RankRates {
+    /// Returns the style of its line: what stands out is lost packets first, then room that was
+    /// missing, and waiting for others.
+    fn style(&self) -> LineStyle {
+        const WAITS_PERCENT: f64 = 50.0;
+        match self {
+            rank if rank.resent > 0.0 => LineStyle::Bad,
+            rank if rank.stalls > 0.0 || rank.queued > 0.0 => LineStyle::Warning,
+            rank if rank.barrier_percent > WAITS_PERCENT => LineStyle::Warning,
+            _ => LineStyle::Plain,
+        }
+    }
+
     /// Returns the rank as a line under [`head`].
     fn line(&self, columns: usize) -> String {
         let rates = [
@@ -109,9 +127,13 @@ impl RankRates {
     }
 }
 
-/// Returns the line of headings.
-fn head(columns: usize) -> String {
-    row(columns, COLUMNS.iter().map(|(name, ..)| (*name).to_owned()), "doing")
+/// Returns the line of headings; the one that ranks are sorted by is in capitals.
+fn head(columns: usize, order: RankOrder) -> String {
+    let heading = |name: &str| match name == order.heading() {
+        true => name.to_uppercase(),
+        false => name.to_owned(),
+    };
+    row(columns, COLUMNS.iter().map(|(name, ..)| heading(name)), "doing")
 }
 
 /// Returns a line with as many of these numbers as fit, and the last text.
@@ -159,15 +181,27 @@ impl JobRates {
         }
     }
 
-    /// Returns the view as lines of at most `columns`: as many ranks as fit into `rows` lines,
-    /// those that send most first.
-    pub(crate) fn lines(&self, title: &str, (columns, rows): (usize, usize)) -> Vec<String> {
-        let sum = |of: fn(&RankRates) -> f64| short(self.ranks.iter().map(of).sum());
-        let (sent, bytes) = (sum(|rank| rank.sent), sum(|rank| rank.sent_bytes));
+    /// Returns the messages of all ranks by the second.
+    pub(crate) fn sent(&self) -> f64 {
+        self.ranks.iter().map(|rank| rank.sent).sum()
+    }
+
+    /// Returns the view as lines of at most `columns`: as many ranks as fit into `rows` lines, in
+    /// this order; `history` has the messages by the second of earlier views.
+    pub(crate) fn lines(
+        &self,
+        title: &str,
+        (columns, rows): (usize, usize),
+        (order, history): (RankOrder, &[f64]),
+    ) -> Vec<ViewLine> {
+        let bytes: f64 = self.ranks.iter().map(|rank| rank.sent_bytes).sum();
+        let (sent, bytes) = (short(self.sent()), short(bytes));
+        let rates = format!("{sent} messages/s, {bytes}B/s, over {:.1} s", self.over_ms / 1e3);
+        let left = columns.saturating_sub(rates.chars().count() + 2);
         let mut lines = vec![
-            title.to_owned(),
-            format!("{sent} messages/s, {bytes}B/s, over {:.1} s", self.over_ms / 1e3),
-            head(columns),
+            ViewLine::of(LineStyle::Plain, title.to_owned()),
+            ViewLine::of(LineStyle::Plain, format!("{rates}  {}", spark(history, left))),
+            ViewLine::of(LineStyle::Head, head(columns, order)),
         ];
         let mut interfaces = Vec::new();
         for monitors in [&self.interfaces, &self.stacks].into_iter().filter(|all| !all.is_empty()) {
@@ -176,23 +210,36 @@ impl JobRates {
         }
         let room = rows.saturating_sub(lines.len() + 1).max(1);
         interfaces.truncate(room.saturating_sub(self.ranks.len().min(room)));
-        let mut busiest: Vec<&RankRates> = self.ranks.iter().collect();
-        if busiest.len() > room {
-            busiest.sort_by(|a, b| b.sent.total_cmp(&a.sent).then(a.rank.cmp(&b.rank)));
-        }
-        for rank in busiest.iter().take(room) {
-            lines.push(rank.line(columns).chars().take(columns).collect());
+        let mut ranks: Vec<&RankRates> = self.ranks.iter().collect();
+        // Where not all fit, the busiest do, unless another order is chosen.
+        let order = match order {
+            RankOrder::Rank if ranks.len() > room => RankOrder::Sent,
+            order => order,
+        };
+        let by = |rank: &RankRates| match order {
+            RankOrder::Rank => 0.0,
+            RankOrder::Sent => rank.sent,
+            RankOrder::Bytes => rank.sent_bytes,
+            RankOrder::Stalls => rank.stalls,
+            RankOrder::Resent => rank.resent,
+            RankOrder::Barrier => rank.barrier_percent,
+        };
+        ranks.sort_by(|a, b| by(b).total_cmp(&by(a)).then(a.rank.cmp(&b.rank)));
+        for rank in ranks.iter().take(room) {
+            let text = rank.line(columns).chars().take(columns).collect();
+            lines.push(ViewLine::of(rank.style(), text));
         }
         if self.ranks.len() > room {
-            lines.push(format!("... and {} more ranks", self.ranks.len() - room));
+            let more = format!("... and {} more ranks", self.ranks.len() - room);
+            lines.push(ViewLine::of(LineStyle::Plain, more));
         }
-        lines.extend(interfaces);
+        lines.extend(interfaces.into_iter().map(|text| ViewLine::of(LineStyle::Plain, text)));
         lines
     }
 }
 
 /// Formats a number in few columns: 1.2k, 34M.
-fn short(number: f64) -> String {
+pub(super) fn short(number: f64) -> String {
     match number {
         n if n < 1e3 => format!("{n:.0}"),
         n if n < 1e4 => format!("{:.1}k", n / 1e3),
@@ -206,6 +253,32 @@ fn short(number: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn lines_of(rates: &JobRates, size: (usize, usize)) -> Vec<String> {
+        let lines = rates.lines("job 1", size, (RankOrder::Rank, &[]));
+        lines.into_iter().map(|line| line.text).collect()
+    }
+
+    #[test]
+    fn ranks_are_sorted_by_what_is_chosen_and_what_stands_out_is_marked() {
+        let (before, mut after) = (look(0, 3, 0), look(1_000_000_000, 3, 10));
+        after.counters[0][Counter::NetUnitsResent] = 2;
+        after.counters[1][Counter::NetFull] = 5;
+        let rates = JobRates::between(&before, &after);
+        let order = |order| {
+            let lines = rates.lines("job 1", (100, 24), (order, &[1.0, 2.0]));
+            let ranks = lines[3..].iter().map(|line| words(&line.text)[0].to_owned());
+            ranks.collect::<Vec<_>>().join(" ")
+        };
+        let orders = [RankOrder::Rank, RankOrder::Sent, RankOrder::Stalls, RankOrder::Resent];
+        assert_eq!(orders.map(order), ["0 1 2", "2 1 0", "1 0 2", "0 1 2"]);
+        let lines = rates.lines("job 1", (100, 24), (RankOrder::Stalls, &[1.0, 2.0]));
+        let styles: Vec<_> = lines[2..].iter().map(|line| line.style).collect();
+        use LineStyle::{Bad, Head, Plain, Warning};
+        assert_eq!(styles, [Head, Warning, Bad, Plain]);
+        assert!(lines[2].text.contains("STALLS") && lines[2].text.contains("sent/s"));
+        assert!(lines[1].text.ends_with("\u{2585}\u{2588}"), "a history: {}", lines[1].text);
+    }
 
     fn look(at_ns: u64, ranks: usize, sent: u64) -> JobLook {
         let mut counters = vec![Snapshot::ZERO; ranks];
@@ -224,7 +297,7 @@ mod tests {
         let rates = JobRates::between(&look(1_000_000_000, 2, 10), &look(1_500_000_000, 2, 30));
         assert_eq!(rates.ranks[1].sent, 80.0, "20 requests and 20 replies in half a second");
         assert_eq!((rates.ranks[0].sent, rates.ranks[0].barrier_percent), (40.0, 25.0));
-        let lines = rates.lines("job 1", (100, 24));
+        let lines = lines_of(&rates, (100, 24));
         assert_eq!(lines.len(), 5, "{lines:?}");
         assert!(lines[4].contains("in barrier 7"), "{lines:?}");
     }
@@ -252,7 +325,7 @@ mod tests {
         after.stacks = vec![serde_json::from_value(stack).unwrap()];
         let rates = JobRates::between(&before, &after);
         assert_eq!(rates.ranks[0].credits, 9.0);
-        let lines = rates.lines("job 1", (100, 24));
+        let lines = lines_of(&rates, (100, 24));
         let (head, rank) = (words(&lines[2]), words(&lines[3]));
         let of = |name: &str| rank[head.iter().position(|word| *word == name).unwrap()];
         let names = ["stalls", "window", "queued", "resent", "locks", "sleeps", "barr%"];
@@ -265,7 +338,7 @@ mod tests {
     #[test]
     fn a_narrow_view_has_room_for_what_a_rank_does() {
         let rates = JobRates::between(&look(0, 1, 0), &look(1_000_000_000, 1, 10));
-        let lines = rates.lines("job 1", (80, 24));
+        let lines = lines_of(&rates, (80, 24));
         assert!(lines[3].contains("in barrier 7") && !lines[2].contains("window"), "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 80), "{lines:?}");
     }
@@ -277,7 +350,7 @@ mod tests {
     #[test]
     fn more_ranks_than_rows_show_the_busiest() {
         let rates = JobRates::between(&look(0, 100, 0), &look(1_000_000_000, 100, 5_000));
-        let lines = rates.lines("job 1", (100, 10));
+        let lines = lines_of(&rates, (100, 10));
         assert!(lines.len() <= 10 && lines[3].trim_start().starts_with("99 "), "{lines:?}");
         assert!(lines.iter().all(|line| line.chars().count() <= 100), "{lines:?}");
         assert_eq!(lines.last().unwrap(), "... and 94 more ranks");

@@ -6,6 +6,7 @@ use crate::compare::table::ComparisonTable;
 use crate::compare::{self, Venue, implementation};
 use crate::line_state;
 use crate::pair::Scope;
+use crate::progress::JobProgress;
 use crate::schema::InstrumentReport;
 use crate::study::input::MAX_BYTES;
 use anyhow::{Context, Result};
@@ -94,6 +95,8 @@ fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {
     let names: Vec<String> =
         implementations.iter().map(|one| one.name(field.scope).to_owned()).collect();
     let mut journal = args.journal.as_deref().map(open_journal).transpose()?;
+    let mut progress = JobProgress::new("compare", names.len() * args.rounds);
+    let mut turns = 0;
     let played = compare::play(
         &names,
         args.rounds,
@@ -101,16 +104,20 @@ fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {
         line_state::round_trip_ns,
         |what, turn| {
             let Some(turn) = turn else {
-                console::err(what);
+                turns += 1;
+                // Rounds may be played again.
+                progress.update(turns, turns.max(names.len() * args.rounds), what);
                 return Ok(());
             };
             if let Some(why) = turn.failure {
-                console::err(&format!("{what} failed, and the others go on: {why}"));
+                let text = format!("{what} failed, and the others go on: {why}");
+                progress.note(&text);
             }
             let line = serde_json::to_string(&turn)?;
             journal.as_mut().map_or(Ok(()), |file| Ok(writeln!(file, "{line}")?))
         },
     )?;
+    drop(progress);
     let table = ComparisonTable::of(&played);
     if args.markdown {
         return Ok(console::out(&table.markdown())?);

@@ -1,6 +1,7 @@
 //! `clump lab sweep`: options, runs, journal.
 
 use crate::line_state::LineWatch;
+use crate::progress::JobProgress;
 use crate::study::input::{MAX_BYTES, profile_beside};
 use crate::study::replays::{SweepReplay, replay_beside};
 use crate::sweep::{LockCounts, RunEnd, SweepJournal, SweepPlan, SweepRun};
@@ -80,29 +81,42 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
         .with_context(|| format!("the journal {}", args.out.display()))?;
     console::err(&format!("sweep: {}", clump_boot::machine::basis(&Config::load()?)?));
     let (begun, before) = (clock::now_ns(), journal.len());
+    let mut progress = JobProgress::new("sweep", journal.len() + journal.left());
     while let Some((turn, setting)) = journal.next() {
         let passed_s = (clock::now_ns() - begun) / 1_000_000_000;
         if args.budget.is_some_and(|budget| passed_s >= budget) {
             break;
         }
+        let left_s = left_s(begun, journal.len() - before, journal.left());
+        let text = &journal.plan.settings[setting];
+        let text = if text.is_empty() { "no setting" } else { text };
+        let what = format!("{text}, {left_s} left at most");
+        progress.update(journal.len() + 1, journal.len() + journal.left().max(1), &what);
         let Some(run) = one(args, (turn, setting), &journal.plan.settings[setting])? else {
             console::err("sweep: interrupted; the same command goes on with it");
             return Ok(None);
         };
         write_line(&mut file, &serde_json::to_string(&run)?)?;
         journal.add(run);
-        let done = (journal.len() - before) as u64;
-        let took_s = (clock::now_ns() - begun) / 1_000_000_000;
-        let left = journal.left();
-        let (runs, left_s) = (journal.len(), took_s * left as u64 / done);
-        console::err(&format!("sweep: {runs} runs, {left} left at most, {left_s} s"));
     }
+    drop(progress);
     // Only a program that ends by itself is traced.
     if journal.time(0).is_some() && replay(args, &journal.plan)?.is_none() {
         console::err("sweep: interrupted; the same command goes on with it");
         return Ok(None);
     }
     Ok(Some(journal))
+}
+
+/// Returns the time that `left` runs take in words, as `done` have since `begun_ns`.
+fn left_s(begun_ns: u64, done: usize, left: usize) -> String {
+    match done {
+        0 => "an unknown time".into(),
+        _ => {
+            let took_s = (clock::now_ns() - begun_ns) / 1_000_000_000;
+            format!("{} s", took_s * left as u64 / done as u64)
+        }
+    }
 }
 
 /// Makes a run at a setting; `None` if the user interrupts. The profile of a run at no setting

@@ -4,6 +4,7 @@ use super::calibrate::{figures, name, scopes};
 use crate::calibrate::{NOTHING, PathFigures};
 use crate::line_state::LineWatch;
 use crate::pair::Scope;
+use crate::progress::JobProgress;
 use crate::verify::{STILL_NS, VerifiedPath, VerifyPoint, check, pairs, points, report};
 use anyhow::Result;
 use clump_os::{clock, console};
@@ -103,12 +104,15 @@ fn verified(
     let wanted = wanted(&base);
     let (begun, count) = (clock::now_ns(), wanted.len());
     console::err(&estimate(&name, count, begun - asked));
+    let mut progress = JobProgress::new("verify", count);
     let mut measured = Vec::new();
     for (at, point) in wanted.into_iter().enumerate() {
+        let left_s =
+            (clock::now_ns() - begun) / 1_000_000_000 * (count - at) as u64 / at.max(1) as u64;
+        progress.next(&format!("{name}, {}, {left_s} s left", point.text));
         let figures = figures(scope, args.security, &point.text)?;
         let cells = check(&base, &point, &figures, (share, args.still));
         measured.push((point, cells));
-        progress(&name, (at + 1, count), clock::now_ns() - begun);
     }
     Ok(VerifiedPath { name, base, points: measured })
 }
@@ -117,12 +121,6 @@ fn verified(
 fn estimate(name: &str, settings: usize, base_ns: u64) -> String {
     let all_s = (base_ns * settings as u64).div_ceil(1_000_000_000);
     format!("verify {name}: {settings} settings, some {all_s} s; slow settings take longer")
-}
-
-/// Writes to the error stream how far the measurement is, and how long it will take.
-fn progress(name: &str, (done, all): (usize, usize), took_ns: u64) {
-    let left_s = took_ns / 1_000_000_000 * (all - done) as u64 / done.max(1) as u64;
-    console::err(&format!("verify {name}: {done} of {all} settings, {left_s} s left"));
 }
 
 #[cfg(test)]
