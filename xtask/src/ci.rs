@@ -17,6 +17,7 @@ mod night;
 mod oracles;
 mod printed;
 mod processor_times;
+mod python;
 mod step;
 mod steps;
 mod tier;

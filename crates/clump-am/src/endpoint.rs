@@ -55,6 +55,12 @@ pub struct Endpoint<H = SingleThread> {
     events: std::cell::Cell<Events>,
 }
 
+/// Returns an endpoint as waiting loops poll it: for what polls along with the waits of other
+/// endpoints of a thread ([`crate::poll_also`]).
+pub fn polled<H: Ownership>(endpoint: &Endpoint<H>) -> &impl Pollable {
+    endpoint.hold.cell()
+}
+
 /// An endpoint that any thread may use.
 pub type SharedEndpoint = Endpoint<MultiThread>;
 

@@ -83,6 +83,10 @@ pub enum ErrorKind {
          call exec or end"
     )]
     Forked,
+    /// A wait that was given up by what polls along with it ([`crate::poll_also`]): the program's
+    /// time limit has passed, or a signal came.
+    #[error("the wait was given up: {0}")]
+    Interrupted(&'static str),
     /// An endpoint was used from one of its own handlers.
     #[error(
         "an endpoint was used from inside one of its handlers: answer with Token::reply, or queue a \

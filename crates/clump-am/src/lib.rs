@@ -83,7 +83,7 @@ pub use context::{RankContext, Settings};
 pub use emulation::RequestNote;
 pub use endpoint::{
     AsContext, Endpoint, Events, MultiThread, Ownership, SharedEndpoint, SingleThread,
-    is_in_handler,
+    is_in_handler, polled,
 };
 pub use endpoint_cell::{Access, BorrowedEndpoint, EndpointCell};
 pub use error::{Error, ErrorKind, Result};

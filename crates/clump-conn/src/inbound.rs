@@ -6,7 +6,6 @@
 //! incomplete message is returned for one message at a time only, and only while none is ready.
 
 use crate::port::Order;
-use crate::receive_window::ReceiveWindow;
 use crate::words::{FRAGMENT_COST, FragmentHeader};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -65,7 +64,7 @@ struct CompleteMessage {
 #[derive(Debug)]
 pub(crate) struct Inbound {
     order: Order,
-    window: ReceiveWindow,
+    window: u64,
     max_bytes: u64,
     ready: VecDeque<CompleteMessage>,
     /// Complete messages that wait for their turn.
@@ -88,22 +87,13 @@ pub(crate) struct Inbound {
     reported: u64,
 }
 
-/// A report of credit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CreditReport {
-    /// Total cost of what the program has received.
-    pub(crate) total: u64,
-    /// The window from now on.
-    pub(crate) window: u64,
-}
-
 impl Inbound {
     /// Makes the receiving side for messages of at most `max_bytes`, of which at most `window` of
-    /// cost may be kept at first.
+    /// cost may be kept.
     pub(crate) fn new(order: Order, window: u64, max_bytes: u64) -> Self {
         Self {
             order,
-            window: ReceiveWindow::new(window),
+            window,
             max_bytes,
             ready: VecDeque::new(),
             early: BTreeMap::new(),
@@ -118,13 +108,12 @@ impl Inbound {
         }
     }
 
-    /// Handles a fragment that has arrived at `now_ns`.
+    /// Handles a fragment.
     ///
     /// # Errors
     /// A correct peer does not send it: too much at once, too long, twice, beyond the end.
     pub(crate) fn handle_fragment(
         &mut self,
-        now_ns: u64,
         fragment: FragmentHeader,
         payload: &(impl Bytes + ?Sized),
     ) -> Result<(), ProtocolViolation> {
@@ -137,12 +126,11 @@ impl Inbound {
         let behind = self.order == Order::Ordered && number < self.next;
         let beyond = self.total.is_some_and(|total| number >= total || self.arrived >= total);
         // A fragment that finds nothing outstanding may be larger than the window.
-        let most = self.window.bytes().max(cost);
+        let most = self.window.max(cost);
         let greedy = self.taken.saturating_sub(self.given_back) > most;
         if end > bytes || bytes > self.max_bytes || empty || behind || beyond || greedy {
             return Err(ProtocolViolation);
         }
-        self.window.on_arrival(now_ns, self.taken, self.given_back);
         let part = self
             .parts
             .entry(number)
@@ -236,23 +224,22 @@ impl Inbound {
 
     /// Returns the credit to report to the peer, when that is worth a message: a quarter of the
     /// window.
-    pub(crate) fn poll_credit(&mut self, now_ns: u64) -> Option<CreditReport> {
+    pub(crate) fn poll_credit(&mut self) -> Option<u64> {
         let due = self.wants_credit();
         due.then(|| {
-            self.window.on_report(now_ns, self.reported, self.given_back);
             self.reported = self.given_back;
-            CreditReport { total: self.reported, window: self.window.bytes() }
+            self.reported
         })
     }
 
     /// Returns true if [`Inbound::poll_credit`] has credit to report.
     pub(crate) fn wants_credit(&self) -> bool {
-        self.given_back - self.reported >= self.window.bytes() / 4
+        self.given_back - self.reported >= self.window / 4
     }
 
     /// Records that the credit could not be sent: it is due again.
     pub(crate) fn on_credit_unsent(&mut self) {
-        self.reported = self.reported.saturating_sub(self.window.bytes());
+        self.reported = self.reported.saturating_sub(self.window);
     }
 
     /// Returns the number of bytes that are kept.

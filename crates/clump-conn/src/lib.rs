@@ -60,7 +60,6 @@ mod outbound;
 mod port;
 mod queue;
 mod ready;
-mod receive_window;
 mod route;
 mod token;
 mod transport;

@@ -245,6 +245,7 @@ fn of_messages(error: &clump_am::Error) -> S {
         Am::RankLeft(_) => S::CLUMP_ERR_RANK_LEFT,
         Am::NoMemory(_) => S::CLUMP_ERR_SYSTEM,
         Am::Forked => S::CLUMP_ERR_FORKED,
+        Am::Interrupted(_) => S::CLUMP_ERR_TIMED_OUT,
         Am::InHandler | Am::CollectiveInHandler => S::CLUMP_ERR_IN_HANDLER,
         Am::OtherThread => S::CLUMP_ERR_THREAD,
         Am::NoEndpoint => S::CLUMP_ERR_HANDLE,

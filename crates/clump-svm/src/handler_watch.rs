@@ -45,6 +45,16 @@ impl HandlerWatch {
     }
 }
 
+/// Ends the watch over handlers that the program installs behind the heap's, if there is one: for a
+/// program whose runtime restores handlers as it ends, as Python's does.
+pub fn end_handler_watch() {
+    debug_assert!(!forked::is_child(), "a child has no heap, and no watch");
+    if let Some(watch) = WATCH.get() {
+        watch.is_reported.store(true, Ordering::Relaxed);
+        debug_assert!(watch.is_reported.load(Ordering::Relaxed), "nothing is reported any more");
+    }
+}
+
 extern "C" fn check_at_exit() {
     if let Some(watch) = WATCH.get()
         && !forked::is_child()

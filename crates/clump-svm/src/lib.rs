@@ -85,6 +85,7 @@ pub use breakdown::{Breakdown, PartSum, SentMessages, WokenRequests};
 pub use clump_os::transfer::{TransferCall, TransferPart};
 pub use condvar::SharedCondvar;
 pub use error::{Error, ErrorKind, Result};
+pub use handler_watch::end_handler_watch;
 pub use heap_service::{heap_service, services};
 pub use lock_holder::lock_holder;
 pub use mutex::{HeldLock, SharedFlags, SharedGuard, SharedLocks, SharedMutex};

@@ -321,7 +321,7 @@ pub mod svm {
         Breakdown, Error as SharedMemoryError, ErrorKind as SharedMemoryErrorKind, HeldLock, Home,
         PartSum, ProgramGlobals, SentMessages, SharedArray, SharedCondvar, SharedFlags,
         SharedGuard, SharedLocks, SharedMatrix, SharedMutex, SharedPart, Svm, SvmOptions,
-        SyncObject, ThreadBarrier, TransferCall, TransferPart, WokenRequests,
+        SyncObject, ThreadBarrier, TransferCall, TransferPart, WokenRequests, end_handler_watch,
     };
 }
 

@@ -33,6 +33,7 @@ const READERS: &[(&str, Reader)] = &[
     ("cmake", cmake::configure),
     ("dockerfile", |_, block| dockerfile::read(block)),
     ("hostfile", |_, block| hostfile(block)),
+    ("python", |_, block| python(block)),
 ];
 /// Languages whose snippets `rust_snippets` and `c_snippets` compile.
 const COMPILED: &[&str] = &["rust", "c", "cpp"];
@@ -67,6 +68,19 @@ fn json(block: &Block) -> Result<Verdict> {
 /// Reads a file of machines as `clump run --hostfile` does.
 fn hostfile(block: &Block) -> Result<Verdict> {
     Hosts::from_file_text(&padded(block)).map_err(|why| anyhow!(why))?;
+    Ok(Verdict::Right)
+}
+
+/// Compiles a program in Python; the suite of the package executes it (`python/tests`).
+fn python(block: &Block) -> Result<Verdict> {
+    let mut compiler = Command::new("python3");
+    compiler.args(["-c", "import sys; compile(sys.stdin.read(), 'block', 'exec')"]);
+    if Command::new("python3").arg("--version").output().is_err() {
+        return Ok(Verdict::Skipped(
+            "there is no python3 (Debian: apt-get install python3)".into(),
+        ));
+    }
+    fed(&mut compiler, &padded(block))?;
     Ok(Verdict::Right)
 }
 

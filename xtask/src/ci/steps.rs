@@ -2,7 +2,7 @@
 
 use super::step::{BUILD, RUN, Site, Step, StepOutcome, files, outcome, plain};
 use super::tier::{ALL, FROM_MERGE, Tier};
-use super::{aarch64, apps, c, matrix, net, night, oracles, printed};
+use super::{aarch64, apps, c, matrix, net, night, oracles, printed, python};
 use crate::command::{self, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
@@ -40,6 +40,12 @@ pub const STEPS: &[Step] = &[
         what: "programs in C, C++ and for Active Messages II do as documented",
         tiers: FROM_MERGE,
         run: c_programs,
+    },
+    Step {
+        name: "python",
+        what: "the wheel is built and installed, and its suite passes",
+        tiers: FROM_MERGE,
+        run: python::package,
     },
     Step {
         name: "memory",

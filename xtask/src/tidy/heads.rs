@@ -19,6 +19,7 @@ const UNSAFE_ALLOWED: &[(&str, &str)] = &[
     ("clump-engines", "libpmix"),
     ("clump-capi", "the C interface"),
     ("clump-ffi", "bindings of other languages"),
+    ("clump-python", "arrays over memory of ranks"),
     ("clump-am2", "Active Messages II in C"),
 ];
 

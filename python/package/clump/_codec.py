@@ -1,0 +1,58 @@
+"""Objects as bytes: pickle 5, with large buffers beside the pickle, not copied into it."""
+
+import pickle as _pickle
+import struct
+import sys
+
+_ALIGN = 64
+_FEW = struct.Struct("<Q")
+
+
+def dumps(obj):
+    """Returns the parts of an object's encoding: bytes and contiguous arrays."""
+    buffers = []
+    # `clump.pickle = cloudpickle` sets another module, whose `dumps` encodes objects.
+    encoder = sys.modules["clump"].__dict__.get("pickle", _pickle)
+    data = encoder.dumps(obj, protocol=5, buffer_callback=buffers.append)
+    if not buffers:
+        return [_FEW.pack(0) + data]
+    raws = [_raw(buffer) for buffer in buffers]
+    lens = [len(data), *(_size(raw) for raw in raws)]
+    head = struct.pack(f"<Q{len(lens)}Q", len(raws), *lens)
+    parts = [head, data]
+    at = len(head) + len(data)
+    for raw, size in zip(raws, lens[1:]):
+        pad = -at % _ALIGN
+        if pad:
+            parts.append(bytes(pad))
+        parts.append(raw)
+        at += pad + size
+    return parts
+
+
+def _raw(buffer):
+    raw = buffer.raw()
+    numpy = sys.modules.get("numpy")
+    return bytes(raw) if numpy is None else numpy.frombuffer(raw, numpy.uint8)
+
+
+def _size(raw):
+    return len(raw)
+
+
+def loads(data):
+    """Returns the object of an encoding; buffers of it share memory with `data`."""
+    view = memoryview(data)
+    (count,) = _FEW.unpack_from(view)
+    if count == 0:
+        return _pickle.loads(view[8:])
+    lens = struct.unpack_from(f"<{count + 1}Q", view, 8)
+    at = 8 * (count + 2)
+    pickled = view[at : at + lens[0]]
+    at += lens[0]
+    buffers = []
+    for size in lens[1:]:
+        at += -at % _ALIGN
+        buffers.append(view[at : at + size])
+        at += size
+    return _pickle.loads(pickled, buffers=buffers)

@@ -1,0 +1,191 @@
+//! Calls of the package about the job as a whole, and its messages.
+
+use crate::bytes::{buffer, chunks};
+use crate::error::{FailureKind, failure, raised};
+use crate::hook::{refuse_in_call, settle, waiting};
+use crate::job::{forked, joined, open, world};
+use pyo3::prelude::*;
+
+/// Joins the job, if this process has not: the calling thread owns global arrays from then on.
+/// Returns rank, ranks, node and nodes.
+#[pyfunction]
+pub(crate) fn join(py: Python<'_>) -> PyResult<(usize, usize, usize, usize)> {
+    if clump_os::forked::is_child() {
+        return Err(forked());
+    }
+    waiting(py, None, open)?.map_err(raised)?;
+    let clump = world()?.clump();
+    let node = clump.node_of(clump.rank()).unwrap_or_default();
+    Ok((clump.rank(), clump.nranks(), node, clump.nnodes()))
+}
+
+/// Returns true if this process has joined.
+#[pyfunction]
+pub(crate) fn is_joined() -> bool {
+    joined().is_some() && !clump_os::forked::is_child()
+}
+
+/// Returns the node of a rank.
+#[pyfunction]
+pub(crate) fn node_of(rank: usize) -> PyResult<Option<usize>> {
+    Ok(world()?.clump().node_of(rank))
+}
+
+/// Returns once all ranks have called it, and everything that any rank began before has happened.
+#[pyfunction]
+#[pyo3(signature = (timeout=None))]
+pub(crate) fn barrier(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    let world = world()?;
+    let owner = world.owner()?;
+    owner.begun.set(0);
+    waiting(py, timeout, || owner.pgas.all_store_sync())?.map_err(raised)
+}
+
+/// Waits until the updates that this rank began have happened.
+#[pyfunction]
+#[pyo3(signature = (timeout=None))]
+pub(crate) fn sync(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    settle(py, world()?, timeout)
+}
+
+/// Handles what has arrived, runs remote calls, sends what is collected. Never waits.
+#[pyfunction]
+pub(crate) fn poll(py: Python<'_>) -> PyResult<usize> {
+    let world = world()?;
+    let polled = waiting(py, None, || {
+        let handled = world.endpoint().poll_network()?;
+        if let Ok(owner) = world.owner() {
+            owner.pgas.poll()?;
+        }
+        Ok::<_, clump::Error>(handled + crate::hook::run_calls(world))
+    })?;
+    polled.map_err(raised)
+}
+
+/// Handles messages and remote calls for so many seconds, or until one was handled.
+#[pyfunction]
+pub(crate) fn serve(py: Python<'_>, seconds: f64) -> PyResult<()> {
+    let world = world()?;
+    let served = waiting(py, Some(seconds), || world.endpoint().poll_until(|| false))?;
+    match served.map_err(raised) {
+        Err(error) if error.is_instance(py, &timeout_class(py)?) => Ok(()),
+        other => other,
+    }
+}
+
+fn timeout_class(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("clump._errors")?.getattr("ClumpTimeout")
+}
+
+/// Sends bytes to a rank: an object (kind 0), a call (1), a call without an answer (2) or an
+/// answer (3). Also inside remote calls.
+#[pyfunction]
+#[pyo3(signature = (dest, kind, tag, parts, timeout=None))]
+pub(crate) fn send(
+    py: Python<'_>,
+    dest: usize,
+    kind: u32,
+    tag: i64,
+    parts: Vec<Bound<'_, PyAny>>,
+    timeout: Option<f64>,
+) -> PyResult<()> {
+    let world = world()?;
+    let dest = world.dest(dest)?;
+    let taken = chunks(&parts)?;
+    let words = [u64::from(kind) << 32 | world.clump().rank() as u64, tag as u64];
+    if refuse_in_call().is_err() {
+        let run = crate::owner::SameThread(move || world.send(dest, words, &taken));
+        return py.detach(move || (run.into_inner())()).map_err(raised);
+    }
+    waiting(py, timeout, || world.send(dest, words, &taken))?.map_err(raised)
+}
+
+/// Waits for an object of this source and tag (`None`: any); returns source, tag and bytes.
+#[pyfunction]
+#[pyo3(signature = (source=None, tag=None, timeout=None))]
+pub(crate) fn recv(
+    py: Python<'_>,
+    source: Option<u32>,
+    tag: Option<i64>,
+    timeout: Option<f64>,
+) -> PyResult<(u32, i64, Py<PyAny>)> {
+    let world = world()?;
+    if let Some(source) = source {
+        world.dest(source as usize)?;
+    }
+    let mut found = None;
+    let waited = waiting(py, timeout, || {
+        let done = || {
+            found = found.take().or_else(|| world.mailbox().take(source, tag));
+            found.is_some() || world.mailbox().has_failed()
+        };
+        match source {
+            Some(source) => world.endpoint().poll_until_answer(source, done),
+            None => world.endpoint().poll_until(done),
+        }
+    })?;
+    waited.map_err(raised)?;
+    let Some(message) = found else {
+        world.report()?;
+        return Err(failure(FailureKind::Clump, "a wait for a message ended without one"));
+    };
+    Ok((message.source, message.tag, buffer(py, message.bytes)?.unbind()))
+}
+
+/// Returns source, tag and bytes of the next object, if it has arrived.
+#[pyfunction]
+#[pyo3(signature = (source=None, tag=None))]
+pub(crate) fn probe(
+    py: Python<'_>,
+    source: Option<u32>,
+    tag: Option<i64>,
+) -> PyResult<Option<(u32, i64, usize)>> {
+    poll(py)?;
+    Ok(world()?.mailbox().find(source, tag))
+}
+
+/// Returns true if the answer to a call has come.
+#[pyfunction]
+pub(crate) fn has_answer(number: i64) -> PyResult<bool> {
+    Ok(world()?.mailbox().has_answer(number))
+}
+
+/// Waits for the answer to a call at rank `peer`.
+#[pyfunction]
+#[pyo3(signature = (number, peer, timeout=None))]
+pub(crate) fn answer(
+    py: Python<'_>,
+    number: i64,
+    peer: u32,
+    timeout: Option<f64>,
+) -> PyResult<Py<PyAny>> {
+    let world = world()?;
+    let waited = waiting(py, timeout, || {
+        let done = || world.mailbox().has_answer(number) || world.mailbox().has_failed();
+        world.endpoint().poll_until_answer(peer, done)
+    })?;
+    waited.map_err(raised)?;
+    let Some(message) = world.mailbox().answer(number) else {
+        world.report()?;
+        return Err(failure(FailureKind::Clump, "a wait for an answer ended without one"));
+    };
+    Ok(buffer(py, message.bytes)?.unbind())
+}
+
+/// Leaves the job at the end of the process. With `together`, waits for all ranks before, so that
+/// none reads the memory of one that has gone.
+#[pyfunction]
+pub(crate) fn leave(py: Python<'_>, together: bool) -> PyResult<()> {
+    if clump_os::forked::is_child() {
+        return Ok(());
+    }
+    let Some(world) = joined() else { return Ok(()) };
+    let met = match world.owner() {
+        Ok(owner) if together => waiting(py, None, || owner.pgas.all_store_sync())?,
+        _ => Ok(()),
+    };
+    // A rank that died or left ends the job; its own report is the launcher's.
+    let met = met.map_err(raised);
+    py.detach(|| world.clump().leave_at_exit());
+    met
+}

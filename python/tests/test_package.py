@@ -1,0 +1,97 @@
+"""The package: what it imports, what it refuses, what it holds."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import clump
+import pytest
+
+
+def python(*words, **how):
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60, **how)
+    return done
+
+
+def test_import_does_nothing_but_load():
+    code = (
+        "import sys, os; fds = os.listdir('/proc/self/fd'); threads = len(os.listdir('/proc/self/task'))\n"
+        "import clump\n"
+        "assert 'numpy' not in sys.modules and 'asyncio' not in sys.modules\n"
+        "assert os.listdir('/proc/self/fd') == fds\n"
+        "assert len(os.listdir('/proc/self/task')) == threads\n"
+        "from clump import _native; assert not _native.is_joined()\n"
+    )
+    done = python("-c", code)
+    assert done.returncode == 0, done
+
+
+def test_levels_without_arrays_need_no_numpy(tmp_path):
+    hide = tmp_path / "numpy.py"
+    hide.write_text("raise ImportError('hidden')\n")
+    code = (
+        "import clump; w = clump.world(); w.send([1], 0); assert w.recv() == [1]\n"
+        "assert w.allreduce(5) == 5 and w.bcast(b'x' * 100000) == b'x' * 100000\n"
+        "clump.handler(abs); assert clump.call(abs, 0, -4) == 4\n"
+        "try: clump.zeros(3)\n"
+        "except ImportError as e: print('no numpy:', e)\n"
+    )
+    done = python("-c", code, env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 0 and "no numpy" in done.stdout, done
+
+
+def test_the_other_distribution_of_the_name_is_refused(tmp_path):
+    package = pathlib.Path(clump.__file__).parent
+    shutil.copytree(package, tmp_path / "clump", ignore=shutil.ignore_patterns("bin"))
+    (tmp_path / "clump-0.2.0.dist-info").mkdir()
+    done = python("-c", "import clump", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1 and "pip uninstall clump" in done.stderr, done
+
+
+def test_mixed_versions_are_refused(tmp_path):
+    package = pathlib.Path(clump.__file__).parent
+    shutil.copytree(package, tmp_path / "clump", ignore=shutil.ignore_patterns("bin"))
+    first = tmp_path / "clump" / "__init__.py"
+    first.write_text(first.read_text().replace('__version__ = "0.1.0"', '__version__ = "9.9.9"'))
+    done = python("-c", "import clump", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1 and "force-reinstall" in done.stderr, done
+
+
+def test_a_missing_extension_is_named(tmp_path):
+    package = pathlib.Path(clump.__file__).parent
+    shutil.copytree(package, tmp_path / "clump", ignore=shutil.ignore_patterns("bin", "*.so"))
+    done = python("-c", "import clump", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 1 and "cannot be loaded" in done.stderr, done
+
+
+def test_the_launcher_is_in_the_package():
+    path = clump.launcher()
+    assert os.access(path, os.X_OK)
+    assert pathlib.Path(path).is_relative_to(pathlib.Path(clump.__file__).parent)
+    shown = python("-m", "clump", "--version")
+    assert shown.returncode == 0 and "clump" in shown.stdout
+    script = shutil.which("clump", path=os.path.dirname(sys.executable))
+    assert script is not None
+    assert subprocess.run([script, "--version"], capture_output=True).returncode == 0
+
+
+def test_exceptions_can_be_pickled():
+    import pickle
+
+    error = clump.RankDied("rank 2 died", rank=2, op="recv")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is clump.RankDied and again.rank == 2 and str(again) == "rank 2 died"
+
+
+@pytest.mark.parametrize("name", [name for name in clump.__all__ if name != "svm"])
+def test_public_names_exist_and_say_what_they_are(name):
+    assert getattr(clump, name).__doc__
+
+
+def test_modules_and_code_run_as_ranks(tmp_path):
+    (tmp_path / "mod.py").write_text("import clump, sys\nprint(clump.world().size, sys.argv[1:])\n")
+    for words in (["-m", "mod", "a"], ["-c", "import mod", "a"], ["mod.py", "a"]):
+        done = python("-m", "clump", "run", "-n", "2", *words, cwd=tmp_path)
+        assert done.stdout.splitlines() == ["2 ['a']"] * 2, done
