@@ -2,7 +2,6 @@
 
 import itertools
 import time
-import traceback
 
 from . import _codec, _native
 from ._errors import ClumpError, RemoteError
@@ -148,4 +147,6 @@ def _answer(source, number, answer):
 
 
 def _trace(error):
+    import traceback
+
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
