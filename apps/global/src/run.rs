@@ -151,8 +151,8 @@ impl AppRun {
         Ok(self.gas.team().all_reduce(number, Max)?)
     }
 
-    /// Reports the messages of all ranks (paper 001, table 4; paper 000, table 4), and the batches
-    /// that the runtime made of them.
+    /// Reports the remote accesses of all ranks (paper 001, table 4; paper 000, table 4), and the
+    /// batches that the runtime made of them. What left as messages is in the profile of the run.
     ///
     /// # Errors
     /// Fails if a rank is lost.
@@ -165,21 +165,21 @@ impl AppRun {
         let average = messages as f64 / ranks;
         let percent = |part: u64| 100.0 * part as f64 / messages.max(1) as f64;
         let report = &mut self.report;
-        report.count("messages of the rank with most", most);
-        report.count("messages to other nodes", sum(|one| one.far));
-        report.count("messages within nodes", sum(|one| one.near));
+        report.count("remote accesses, rank with most", most);
+        report.count("remote accesses to other nodes", sum(|one| one.far));
+        report.count("remote accesses within nodes", sum(|one| one.near));
         report.count("accesses of own memory", sum(|one| one.own));
-        report.figure("messages per rank", average);
+        report.figure("remote accesses per rank", average);
         if messages > 0 {
-            report.figure("balance of messages", most as f64 / average);
-            report.figure("% of messages within nodes", percent(sum(|one| one.near)));
-            report.figure("% of messages that are bulk", percent(sum(|one| one.bulk)));
-            report.figure("% of messages that are reads", percent(sum(|one| one.reads)));
+            report.figure("balance of remote accesses", most as f64 / average);
+            report.figure("% of accesses within nodes", percent(sum(|one| one.near)));
+            report.figure("% of accesses that are bulk", percent(sum(|one| one.bulk)));
+            report.figure("% of accesses that are reads", percent(sum(|one| one.reads)));
         }
         if messages > 0 && self.parallel > 0.0 {
             let seconds = self.parallel;
-            report.figure("microseconds per message of a rank", seconds * 1e6 / average);
-            report.figure("messages per rank and ms", average / seconds / 1e3);
+            report.figure("microseconds per remote access", seconds * 1e6 / average);
+            report.figure("remote accesses per rank and ms", average / seconds / 1e3);
             let per_rank = |bytes: u64| bytes as f64 / 1e3 / seconds / ranks;
             report.figure("kB/s per rank, small", per_rank(sum(|one| one.small_bytes)));
             report.figure("kB/s per rank, bulk", per_rank(sum(|one| one.bulk_bytes)));

@@ -71,8 +71,8 @@ fn radix_sort_by_key_and_in_bulk() {
         // Two passes, and each rank sends every other one a message; the rest are counts, of which
         // each rank but one passes 2^16 on, up and around, in each pass.
         let ranks = report["ranks"].as_u64().unwrap();
-        let all =
-            count(&report, "messages to other nodes") + count(&report, "messages within nodes");
+        let all = count(&report, "remote accesses to other nodes")
+            + count(&report, "remote accesses within nodes");
         assert_eq!(all, 2 * ranks * (ranks - 1) + 2 * 2 * (ranks - 1) * 65536, "{report}");
     }
 }
