@@ -147,3 +147,24 @@ def test_a_dead_rank_of_a_cluster_is_reported_and_it_can_restart():
             c.run("os._exit(1)")
         c.restart()
         assert c.values("1 + 1") == [2, 2]
+
+
+def test_the_magic_runs_cells_at_the_ranks_of_its_line(capsys, monkeypatch):
+    import types
+
+    registered = {}
+
+    class Shell:
+        def register_magic_function(self, function, kind, name):
+            registered[kind, name] = function
+
+    # The one function of IPython that is used, without its shell.
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=Shell))
+    with clump.Cluster(2) as c:
+        c.magic()
+        cell = registered["cell", "clump"]
+        cell("", "import os\nx = os.getpid()\nprint('here')")
+        assert capsys.readouterr().out == "[0] here\n[1] here\n"
+        cell("1", "1 + 1")
+        assert capsys.readouterr().out == "[1] 2\n"
+        assert len(set(c.values("x"))) == 2
