@@ -16,5 +16,6 @@
 #include "clump/pgas.h"
 #include "clump/rma.h"
 #include "clump/team.h"
+#include "clump/work.h"
 
 #endif /* CLUMP_H */

@@ -164,7 +164,7 @@ pub unsafe extern "C" fn clump_calls_register(
 }
 
 #[cold]
-fn failed(status: c_int) -> GlobalError {
+pub(crate) fn failed(status: c_int) -> GlobalError {
     GlobalErrorKind::FunctionFailed { text: format!("it returned {status}") }.into()
 }
 

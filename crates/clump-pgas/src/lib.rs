@@ -92,7 +92,7 @@ pub use layout::{ElementPlace, Layout, SpreadLayout};
 pub use local_part::LocalPart;
 pub use lock_array::{LockArray, LockAttempts, LockKind};
 pub use mutex::{GlobalGuard, GlobalMutex};
-pub use object_cache::{CacheClass, CacheRequests, ObjectCache};
+pub use object_cache::{ByteClass, CacheClass, CacheRequests, ObjectCache};
 pub use pending::Pending;
 pub use pending_call::PendingCall;
 pub use pgas::Pgas;

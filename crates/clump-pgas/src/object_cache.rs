@@ -7,6 +7,7 @@ use crate::aggregator::PeerSegment;
 use crate::cache_table::{CacheCounts, CacheTable, ObjectKey};
 use crate::element::Element;
 use crate::error::{ErrorKind, Result};
+use crate::global_ptr::GlobalPtr;
 use crate::global_ref::{GlobalRef, read_from};
 use crate::pgas::Pgas;
 use crate::spread::Spread;
@@ -71,6 +72,13 @@ pub struct CacheClass<T> {
     of: PhantomData<T>,
 }
 
+/// Objects of one size that no type says, looked up in a cache by their bytes: for other languages.
+#[derive(Debug, Clone)]
+pub struct ByteClass {
+    class: CacheClass<u8>,
+    size: usize,
+}
+
 impl ObjectCache {
     /// Creates a cache of up to `capacity` bytes of objects, or of one, if that is larger.
     pub fn new(pgas: &Pgas, capacity: usize) -> Self {
@@ -85,6 +93,16 @@ impl ObjectCache {
         let class = self.inner.table.borrow_mut().add_class(size_of::<T>());
         debug_assert!(self.inner.table.borrow().capacity() >= size_of::<T>(), "an object fits");
         CacheClass { cache: self.clone(), class, near: Rc::default(), of: PhantomData }
+    }
+
+    /// Adds a class of objects of `size` bytes each, 1 or more.
+    pub fn byte_class(&self, size: usize) -> ByteClass {
+        let size = size.max(1);
+        let class = self.inner.table.borrow_mut().add_class(size);
+        debug_assert!(self.inner.table.borrow().capacity() >= size, "an object fits");
+        let class = CacheClass { cache: self.clone(), class, near: Rc::default(), of: PhantomData };
+        debug_assert_eq!(class.near.get(), 0, "nothing was looked up");
+        ByteClass { class, size }
     }
 
     /// Returns the requests that it has made.
@@ -203,18 +221,31 @@ impl<T: Element> CacheClass<T> {
             self.near.set(self.near.get() + 1);
             return read_from(&peer.target, at.offset).map(Some);
         }
+        let read = |copy: &[u8]| T::read_from_bytes(copy).map_err(|_| ErrorKind::BadArguments);
+        Ok(self.look_up(at, size_of::<T>(), read)?.transpose()?)
+    }
+
+    /// Runs `read` on the copy of an object of another node, or has it fetched.
+    #[inline]
+    fn look_up<R>(
+        &self,
+        at: GlobalRef<'_, T>,
+        size: usize,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let peer = at.peer()?;
+        debug_assert!(size > 0, "an object has bytes");
         let inner = &self.cache.inner;
         let mut table = inner.table.borrow_mut();
         debug_assert!(!peer.target.is_near(), "there are no copies of memory of this node");
         let key = (self.class, peer.name().to_bits(), at.offset);
         if let Some(copy) = table.find(key) {
-            debug_assert_eq!(copy.len(), size_of::<T>(), "objects of a class have one size");
-            let object = T::read_from_bytes(copy).map_err(|_| ErrorKind::BadArguments)?;
-            return Ok(Some(object));
+            debug_assert_eq!(copy.len(), size, "objects of a class have one size");
+            return Ok(Some(read(copy)));
         }
         // Most lookups end before this: what follows is paid for by a fetch.
         let peer = at.into_peer()?;
-        let room = (size_of::<T>(), table.capacity());
+        let room = (size, table.capacity());
         debug_assert!(room.0 <= room.1, "classes raise the capacity");
         let is_queued = inner.missing.borrow_mut().add(key, room, peer);
         if let Some(counts) = table.counts_mut(self.class).filter(|_| is_queued) {
@@ -261,5 +292,47 @@ impl<T: Element> CacheClass<T> {
         }
         debug_assert_eq!(found.len(), indexes.len(), "an object for each");
         Ok(found)
+    }
+}
+
+impl ByteClass {
+    /// Returns the counts of lookups.
+    pub fn counts(&self) -> CacheCounts {
+        self.class.counts()
+    }
+
+    /// Copies the object that begins where a pointer points, if it is in memory of this node or
+    /// there is a copy, and returns true. Else it is missing, as in [`CacheClass::find`].
+    ///
+    /// # Errors
+    /// Fails if it is not inside the pointer's memory, or if `to` has another size; or as
+    /// [`CacheClass::find`] does.
+    pub fn find(&self, pointer: GlobalPtr<u8>, to: &mut [u8]) -> Result<bool> {
+        pointer.check(self.size)?;
+        if to.len() != self.size {
+            return Err(ErrorKind::BadArguments.into());
+        }
+        let at = self.class.cache.inner.pgas.at(pointer)?;
+        debug_assert_eq!(at.offset, pointer.offset(), "the element that it points to");
+        if at.is_near() {
+            self.class.near.set(self.class.near.get() + 1);
+            at.peer()?.target.get_bytes(at.offset, to)?;
+            return Ok(true);
+        }
+        debug_assert_eq!(to.len(), self.size, "room for one object");
+        let copied = self.class.look_up(at, self.size, |copy| to.copy_from_slice(copy))?;
+        Ok(copied.is_some())
+    }
+
+    /// Copies the object that begins where a pointer points, and waits for it if it is missing.
+    ///
+    /// # Errors
+    /// Fails as [`ByteClass::find`] and [`ObjectCache::fetch`] do.
+    pub fn get(&self, pointer: GlobalPtr<u8>, to: &mut [u8]) -> Result<()> {
+        while !self.find(pointer, to)? {
+            debug_assert!(self.class.cache.has_missing(), "it is fetched");
+            self.class.cache.fetch()?;
+        }
+        Ok(())
     }
 }

@@ -212,11 +212,11 @@ pub mod pgas {
     //! ```
 
     pub use clump_pgas::{
-        Aggregation, AtomicElement, Bits, BlockStride, BorrowedForm, BulkChannel, CacheClass,
-        CacheCounts, CacheRequests, CostZones, Dist, DistName, Element, ElementFn, ElementPlace,
-        Error as GlobalError, ErrorKind as GlobalErrorKind, GlobalGuard, GlobalMutex, GlobalPtr,
-        GlobalRef, Halo, HaloNeighbour, Layout, LocalPart, LockArray, LockAttempts, LockKind,
-        ObjectCache, Pending as PendingElement, PendingCall, Pgas, PgasOptions,
+        Aggregation, AtomicElement, Bits, BlockStride, BorrowedForm, BulkChannel, ByteClass,
+        CacheClass, CacheCounts, CacheRequests, CostZones, Dist, DistName, Element, ElementFn,
+        ElementPlace, Error as GlobalError, ErrorKind as GlobalErrorKind, GlobalGuard, GlobalMutex,
+        GlobalPtr, GlobalRef, Halo, HaloNeighbour, Layout, LocalPart, LockArray, LockAttempts,
+        LockKind, ObjectCache, Pending as PendingElement, PendingCall, Pgas, PgasOptions,
         Phase as GlobalPhase, RawBytes, RemoteCalls, RemoteContext, RemoteFn,
         Result as GlobalResult, Spread, SpreadLayout, WorkCounts, WorkQueues,
     };

@@ -370,6 +370,16 @@ fn teams_in_cpp() {
 }
 
 #[test]
+fn irregular_programs() {
+    in_all_ways("tests/c/work.c", "irregular programs");
+}
+
+#[test]
+fn irregular_programs_in_cpp() {
+    in_all_ways("tests/c/work.cpp", "irregular programs in C++");
+}
+
+#[test]
 fn threads() {
     in_all_ways("tests/c/threads.c", "threads");
 }

@@ -100,6 +100,15 @@ pub const HEADERS: &[Header] = &[
         types: &["clump_layout"],
     },
     Header {
+        name: "clump/work.h",
+        guard: "CLUMP_WORK_H",
+        about: "Irregular programs: copies of objects, queues of tasks, locks, channels, cost zones.",
+        includes: &["clump/pgas.h"],
+        sources: &["pgas_cache.rs", "pgas_queues.rs", "pgas_locks.rs", "pgas_channel.rs"],
+        last: &[],
+        types: &["clump_lock_kind"],
+    },
+    Header {
         name: "clump/svm.h",
         guard: "CLUMP_SVM_H",
         about: "Shared virtual memory: one heap at the same address in all ranks.",

@@ -15,6 +15,7 @@
 #include "clump/remote.hpp"
 #include "clump/rma.hpp"
 #include "clump/team.hpp"
+#include "clump/work.hpp"
 #include "clump/world.hpp"
 
 #ifdef __cpp_impl_coroutine
