@@ -29,6 +29,38 @@ pub struct SpreadScene {
     traffic: RefCell<Traffic>,
 }
 
+/// Division by the number of ranks as a multiplication: it is part of every lookup, and takes a
+/// third of the time of one.
+#[derive(Debug, Clone, Copy)]
+struct RankDivisor {
+    ranks: u64,
+    reciprocal: u64,
+}
+
+impl RankDivisor {
+    /// Bits behind the point of the reciprocal. It is rounded up by less than 1, so quotients of
+    /// numbers below 2^26 by up to 2^10 ranks are exact.
+    const BITS: u32 = 36;
+    const MAX_NUMBER: u64 = 1 << 26;
+
+    fn new(ranks: usize) -> Self {
+        let ranks = ranks.max(1) as u64;
+        Self { ranks, reciprocal: (1_u64 << Self::BITS).div_ceil(ranks) }
+    }
+
+    /// Returns the rank of an element, and its place among those there.
+    #[inline]
+    fn place(self, number: usize) -> (usize, usize) {
+        let number = number as u64;
+        let place = if number < Self::MAX_NUMBER && self.ranks <= 1024 {
+            (number * self.reciprocal) >> Self::BITS
+        } else {
+            number / self.ranks
+        };
+        ((number - place * self.ranks) as usize, place as usize)
+    }
+}
+
 /// An array over all ranks, and copies of some of its elements.
 #[derive(Debug)]
 struct CachedArray<T> {
@@ -37,7 +69,7 @@ struct CachedArray<T> {
     /// Elements of this rank.
     own: Vec<T>,
     rank: usize,
-    ranks: usize,
+    ranks: RankDivisor,
     recent: RecentCopies<T>,
     /// Elements that the next fetch brings.
     missing: RefCell<HashSet<usize>>,
@@ -64,7 +96,15 @@ impl<T: Element> CachedArray<T> {
         gas.barrier()?;
         let recent = RecentCopies::new((count as f64 * share) as usize);
         let (class, own, missing) = (cache.class(), array.local().to_vec()?, RefCell::default());
-        Ok(Self { array, class, own, rank: gas.rank(), ranks: gas.nranks(), recent, missing })
+        Ok(Self {
+            array,
+            class,
+            own,
+            rank: gas.rank(),
+            ranks: RankDivisor::new(gas.nranks()),
+            recent,
+            missing,
+        })
     }
 
     /// Runs `run` on an element. Where it is missing, calls `fetched` if the next fetch did not
@@ -76,9 +116,9 @@ impl<T: Element> CachedArray<T> {
         run: impl FnOnce(&T) -> R,
         fetched: impl FnOnce(),
     ) -> GlobalResult<Option<R>> {
-        let rank = number % self.ranks;
+        let (rank, place) = self.ranks.place(number);
         if rank == self.rank {
-            return Ok(self.own.get(number / self.ranks).map(run));
+            return Ok(self.own.get(place).map(run));
         }
         match self.recent.with(number, run) {
             Ok(result) => Ok(Some(result)),
@@ -239,5 +279,22 @@ impl SceneParts for SpreadScene {
     fn finish(&self, number: usize) -> GlobalResult<Option<ObjectFinish>> {
         let fetched = || self.fetched(number, size_of::<ObjectFinish>());
         self.finishes.with(number, |finish| *finish, fetched)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RankDivisor;
+
+    #[test]
+    fn elements_go_round_all_ranks() {
+        for ranks in [1, 2, 3, 7, 60, 1023, 1024, 1025, 5000] {
+            let divisor = RankDivisor::new(ranks);
+            let far = (0..27).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]);
+            for number in (0..3000).chain(far) {
+                let expected = (number % ranks, number / ranks);
+                assert_eq!(divisor.place(number), expected, "{number} of {ranks}");
+            }
+        }
     }
 }

@@ -53,7 +53,7 @@ static void copies(void) {
     FAILS(CLUMP_ERR_ARGUMENT, clump_cache_find(cache, class, clump_spread_at(all, 0), NULL));
     FAILS(CLUMP_ERR_ARGUMENT, clump_cache_class(cache, 0));
     FAILS(CLUMP_ERR_ARGUMENT, clump_cache_count(cache, class, NULL));
-    FAILS(CLUMP_ERR_HANDLE, clump_cache_fetch(NULL));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_cache_fetch(NULL));
     OK(clump_pgas_barrier(gas));
     OK(clump_cache_free(cache));
     OK(clump_spread_free(all));
