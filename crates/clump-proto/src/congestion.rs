@@ -288,6 +288,12 @@ impl CongestionControl {
     /// Smooths the noise of a round. The least of few samples is far above the least of all, that
     /// of many is not.
     fn measure_noise(&mut self) {
+        if self.is_short() {
+            // Of senders that share a short path, the one that tolerates more gets the shares of
+            // others, and noise of half a round trip costs next to nothing there.
+            self.noise = 0;
+            return;
+        }
         let Some((noise, samples)) = self.round.noise() else { return };
         let weight = (NOISY_SAMPLES / f64::from(samples)).sqrt().min(1.0);
         let noise = (NOISE_SHARE * weight * noise as f64) as Nanos;
@@ -410,7 +416,8 @@ impl CongestionControl {
         // As much in a time as over a short path: senders that share a long one come to equal
         // windows by what they grow by regardless of those.
         let base = self.unit * (self.least / GROWTH_TIME).max(1) as usize;
-        (base << doublings).min(most.max(base)).min(self.window / 8).max(self.unit)
+        // A bound in proportion to the window would keep what is unequal so.
+        (base << doublings).min(most.max(base)).min(self.window / 2).max(self.unit)
     }
 
     /// Returns true if next to nothing queued in this round.
