@@ -24,6 +24,7 @@ pub mod murphi;
 pub mod pray;
 pub mod radix;
 pub mod random_access;
+pub mod recent_copies;
 pub mod run;
 pub mod sample;
 mod sorted;

@@ -3,8 +3,8 @@
 //! A program (`clump app pray`) mounts [`command`]. Rank 0 reads or makes a scene; its objects and
 //! the nodes of its octree are spread over all ranks, one by one ([`spread_scene`]), and read by
 //! way of a cache that holds less than the scene, with those that were read last in front
-//! ([`recent_copies`]). Ranks trace tiles of the picture, dealt out or stolen ([`tiles`]); many
-//! pixels at a time, so that what their rays miss is fetched together.
+//! ([`crate::recent_copies`]). Ranks trace tiles of the picture, dealt out or stolen ([`tiles`]);
+//! many pixels at a time, so that what their rays miss is fetched together.
 //! [`reads`] has which objects other ranks read most, and draws it. The tracer, and what it does to
 //! objects, is `clump_app_frame::rays`, with its invariants.
 //!
@@ -16,7 +16,6 @@
 
 pub mod command;
 pub mod reads;
-pub mod recent_copies;
 pub mod spread_scene;
 pub mod tiles;
 

@@ -174,6 +174,8 @@ mod tests {
         assert!(matches!(receive(&b, &mut into).unwrap(), Received::Message(5, None)));
         assert!(matches!(receive(&b, &mut into).unwrap(), Received::Nothing));
         drop(a);
+        // A program that another test starts has the other end, too, until it is executed.
+        wait_readable(Some(b.as_fd()), std::time::Duration::from_secs(10));
         assert!(matches!(receive(&b, &mut into).unwrap(), Received::Closed));
         assert_eq!(peek(&b, &mut into), None);
     }

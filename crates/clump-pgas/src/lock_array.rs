@@ -7,9 +7,9 @@ use crate::layout::{ElementPlace, Layout, SpreadLayout};
 use crate::pgas::{Pgas, took_part};
 use crate::remote_calls::RemoteCalls;
 use crate::spread::Spread;
-use clump_rma::{Segment, SegmentName};
+use clump_rma::{Lock, LockTable, Rma, Segment, SegmentName};
 use clump_trace::Counter;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 
 /// Manner in which ranks wait for the locks of an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +45,27 @@ pub struct LockArray {
 
 #[derive(Debug)]
 enum LockMeans {
-    Queue { locks: Vec<SegmentName>, _own: Segment },
+    Queue { locks: Vec<HomeLocks>, _own: Segment },
     Spin(Spread<u64>),
     Served(ServedLocks),
+}
+
+/// Locks of one home, mapped by the first that is used.
+#[derive(Debug)]
+struct HomeLocks {
+    name: SegmentName,
+    table: OnceCell<LockTable>,
+}
+
+impl HomeLocks {
+    fn lock(&self, rma: &Rma, index: usize) -> clump_rma::Result<Lock> {
+        if let Some(table) = self.table.get() {
+            return Ok(table.lock(index as u64));
+        }
+        let table = rma.lock_table(self.name)?;
+        debug_assert!(self.table.get().is_none(), "opening it uses no lock");
+        Ok(self.table.get_or_init(|| table).lock(index as u64))
+    }
 }
 
 /// Words that are 1 while a rank holds a lock, and the functions that change them at their homes.
@@ -72,7 +90,8 @@ impl LockMeans {
         if let Some(rank) = names.iter().position(|&name| name == 0) {
             return Err(ErrorKind::RankFailed { rank }.into());
         }
-        let locks = names.into_iter().map(SegmentName::from_bits).collect();
+        let named = |bits| HomeLocks { name: SegmentName::from_bits(bits), table: OnceCell::new() };
+        let locks = names.into_iter().map(named).collect();
         Ok(Self::Queue { locks, _own: own })
     }
 }
@@ -166,8 +185,8 @@ impl LockArray {
         let inner = &self.pgas.inner;
         match &self.means {
             LockMeans::Queue { locks, .. } => {
-                let name = locks.get(place.rank).ok_or_else(|| Error::from(missing()))?;
-                let lock = self.pgas.rma().lock(*name, place.local as u64).map_err(Error::from)?;
+                let home = locks.get(place.rank).ok_or_else(|| Error::from(missing()))?;
+                let lock = home.lock(self.pgas.rma(), place.local).map_err(Error::from)?;
                 let guard = inner.wait(|| Ok(lock.acquire()?))?;
                 self.note(true);
                 let result = run();

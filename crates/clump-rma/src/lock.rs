@@ -18,6 +18,7 @@ use clump_shm::export::SegmentName;
 use clump_shm::queue_lock::{Claim, LockHead, QueueLock, lock_words};
 use clump_shm::rank::WaitReason;
 use clump_trace::Counter;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Distance from one flag to the next: a cache line.
@@ -27,8 +28,23 @@ const FLAG_STEP: u64 = 64;
 /// that exported it.
 #[derive(Debug)]
 pub struct Lock {
-    target: Target,
+    target: Rc<Target>,
     offset: u64,
+}
+
+/// The locks that a rank has exported, mapped once for all of them.
+#[derive(Debug, Clone)]
+pub struct LockTable {
+    target: Rc<Target>,
+}
+
+impl LockTable {
+    /// Returns lock number `index`.
+    pub fn lock(&self, index: u64) -> Lock {
+        let bytes = self.target.inner.lock_bytes();
+        debug_assert!(bytes.is_multiple_of(64), "locks share no cache line");
+        Lock { target: self.target.clone(), offset: index.saturating_mul(bytes) }
+    }
 }
 
 /// A lock that this thread holds; dropping it releases the lock.
@@ -56,8 +72,15 @@ impl Rma {
     /// # Errors
     /// Fails as [`Rma::target`] does.
     pub fn lock(&self, locks: SegmentName, index: u64) -> Result<Lock> {
-        let target = self.target(locks)?;
-        Ok(Lock { target, offset: index.saturating_mul(self.inner.lock_bytes()) })
+        Ok(self.lock_table(locks)?.lock(index))
+    }
+
+    /// Returns the locks exported under that name, for a thread that uses many of them.
+    ///
+    /// # Errors
+    /// Fails as [`Rma::target`] does.
+    pub fn lock_table(&self, locks: SegmentName) -> Result<LockTable> {
+        Ok(LockTable { target: Rc::new(self.target(locks)?) })
     }
 
     /// Exports `count` flags, all 0.

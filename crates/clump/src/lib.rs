@@ -270,9 +270,9 @@ pub mod rma {
 
     pub use clump_rma::{
         AdvanceWord, AtomicOp, Barrier, Comparison, Error as OneSidedError,
-        ErrorKind as OneSidedErrorKind, Flag, Guard, Lock, NodeRegion, Pages, Pending, Phase,
-        Range, Refusal, RegionOptions, RegionView, Rma, Segment, SegmentName, Signal, SpreadUpdate,
-        Strides, Target, Update, Word,
+        ErrorKind as OneSidedErrorKind, Flag, Guard, Lock, LockTable, NodeRegion, Pages, Pending,
+        Phase, Range, Refusal, RegionOptions, RegionView, Rma, Segment, SegmentName, Signal,
+        SpreadUpdate, Strides, Target, Update, Word,
     };
 }
 

@@ -204,8 +204,12 @@ mod tests {
             self.gives((0, cell), self.0.octants(cell))
         }
 
-        fn try_moments(&self, cell: usize) -> Result<Option<CellMoments>, Infallible> {
-            self.gives((1, cell), self.0.moments(cell))
+        fn with_moments<R>(
+            &self,
+            cell: usize,
+            run: impl FnOnce(&CellMoments) -> R,
+        ) -> Result<Option<R>, Infallible> {
+            Ok(self.gives((1, cell), self.0.moments(cell))?.as_ref().map(run))
         }
 
         fn try_placed(&self, body: usize) -> Result<Option<PlacedMass>, Infallible> {

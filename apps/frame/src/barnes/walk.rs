@@ -96,11 +96,15 @@ pub trait PartialOctree {
     /// # Errors
     /// Fails if they can never be had.
     fn try_octants(&self, cell: usize) -> Result<Option<[OctantWord; 8]>, Self::Error>;
-    /// Returns the sums of a cell.
+    /// Runs `run` on the sums of a cell, which are long to copy.
     ///
     /// # Errors
     /// Fails if they can never be had.
-    fn try_moments(&self, cell: usize) -> Result<Option<CellMoments>, Self::Error>;
+    fn with_moments<R>(
+        &self,
+        cell: usize,
+        run: impl FnOnce(&CellMoments) -> R,
+    ) -> Result<Option<R>, Self::Error>;
     /// Returns place and mass of a body.
     ///
     /// # Errors
@@ -117,8 +121,12 @@ impl<T: Octree> PartialOctree for T {
     }
 
     #[inline]
-    fn try_moments(&self, cell: usize) -> Result<Option<CellMoments>, Infallible> {
-        Ok(Some(self.moments(cell)))
+    fn with_moments<R>(
+        &self,
+        cell: usize,
+        run: impl FnOnce(&CellMoments) -> R,
+    ) -> Result<Option<R>, Infallible> {
+        Ok(Some(run(&self.moments(cell))))
     }
 
     #[inline]
@@ -197,8 +205,7 @@ impl BodyWalk {
                     }
                     Some(OctantChild::Cell(part)) => {
                         let inside = inside && at == own;
-                        let moments = tree.try_moments(part)?;
-                        if let Some(moments) = &moments {
+                        let visit = |moments: &CellMoments| {
                             let square: f64 =
                                 (0..3).map(|at| (moments[at] - from[at]).powi(2)).sum();
                             let side = opening.side / (1_u64 << (level + 1)) as f64;
@@ -207,8 +214,8 @@ impl BodyWalk {
                             } else {
                                 sum.add_cell(&from, moments);
                             }
-                        }
-                        moments.is_some()
+                        };
+                        tree.with_moments(part, visit)?.is_some()
                     }
                     _ => true,
                 };

@@ -1,11 +1,12 @@
 //! The tree in global memory, and its sums.
 
-use crate::barnes::body_store::BodyStore;
+use crate::barnes::body_store::{BodyStore, Leaf};
+use crate::recent_copies::RecentCopies;
 use crate::traffic::Traffic;
 use anyhow::{Result, ensure};
 use clump::pgas::{
-    CacheClass, CacheCounts, CacheRequests, GlobalError, GlobalResult, Layout, LockArray, LockKind,
-    ObjectCache, Pgas, Spread,
+    CacheClass, CacheCounts, CacheRequests, Element, GlobalError, GlobalResult, Layout, LockArray,
+    LockKind, ObjectCache, Pgas, Spread,
 };
 use clump_app_frame::barnes::body::PlacedMass;
 use clump_app_frame::barnes::moments::{self, CellMoments};
@@ -14,6 +15,9 @@ use std::cell::RefCell;
 
 /// Most locks of a rank; cells that share one are inserted into one after the other.
 const MAX_LOCKS: usize = 4096;
+/// Places for copies of cells and bodies that were read last, of each kind: what a walk shares with
+/// that of the next body, and a part of the processor's cache.
+const RECENT: usize = 8192;
 /// Cells that are summed up together.
 const SUMMED: usize = 2048;
 
@@ -31,6 +35,9 @@ pub struct GlobalOctree {
     cache: ObjectCache,
     octant_class: CacheClass<Octants>,
     moment_class: CacheClass<CellMoments>,
+    recent_octants: RecentCopies<Octants>,
+    recent_moments: RecentCopies<CellMoments>,
+    recent_bodies: RecentCopies<PlacedMass>,
     /// Cells that a rank can make.
     per_rank: usize,
     /// Cells that this rank has made, with their levels.
@@ -60,6 +67,9 @@ impl GlobalOctree {
             locks: LockArray::create(gas, per_rank.min(MAX_LOCKS) * gas.nranks(), kind)?,
             octant_class: cache.class(),
             moment_class: cache.class(),
+            recent_octants: RecentCopies::new(RECENT),
+            recent_moments: RecentCopies::new(RECENT),
+            recent_bodies: RecentCopies::new(RECENT),
             cache,
             bodies,
             per_rank,
@@ -95,8 +105,13 @@ impl GlobalOctree {
 
     /// Returns lookups of the parts of cells, of their sums, and of bodies; and requests for them.
     pub fn lookups(&self) -> ([CacheCounts; 3], CacheRequests) {
-        let bodies = self.bodies.leaf_class().counts();
-        let counts = [self.octant_class.counts(), self.moment_class.counts(), bodies];
+        let with =
+            |counts: CacheCounts, recent: u64| CacheCounts { hits: counts.hits + recent, ..counts };
+        let counts = [
+            with(self.octant_class.counts(), self.recent_octants.far_hits()),
+            with(self.moment_class.counts(), self.recent_moments.far_hits()),
+            with(self.bodies.leaf_class().counts(), self.recent_bodies.far_hits()),
+        ];
         (counts, self.cache.requests())
     }
 
@@ -104,6 +119,9 @@ impl GlobalOctree {
     pub fn clear(&mut self) {
         self.made.borrow_mut().clear();
         self.cache.invalidate();
+        self.recent_octants.clear();
+        self.recent_moments.clear();
+        self.recent_bodies.clear();
     }
 
     /// Returns the number of cells that this rank has made.
@@ -240,6 +258,23 @@ impl GlobalOctree {
         }
         found
     }
+
+    /// Finds an element that was not read lately, and keeps a copy: what `part` returns of it.
+    #[inline(never)]
+    fn find_again<T: Element, P: Element>(
+        &self,
+        (number, owner): (usize, usize),
+        (class, array): (&CacheClass<T>, &Spread<T>),
+        (recent, part): (&RecentCopies<P>, fn(T) -> P),
+    ) -> GlobalResult<Option<P>> {
+        let at = array.at(number);
+        let is_far = !at.is_near();
+        let found = self.fetched(owner, class.find(at)?).map(part);
+        if let Some(found) = found {
+            recent.keep(number, is_far, found);
+        }
+        Ok(found)
+    }
 }
 
 impl PartialOctree for GlobalOctree {
@@ -247,20 +282,35 @@ impl PartialOctree for GlobalOctree {
 
     #[inline]
     fn try_octants(&self, cell: usize) -> GlobalResult<Option<Octants>> {
-        let found = self.octant_class.find(self.octants.at(cell))?;
-        Ok(self.fetched(self.owner(cell), found))
+        self.recent_octants.with(cell, |octants| Some(*octants)).or_else(|_| {
+            let (at, of) = ((cell, self.owner(cell)), (&self.octant_class, &self.octants));
+            self.find_again(at, of, (&self.recent_octants, |octants| octants))
+        })
     }
 
     #[inline]
-    fn try_moments(&self, cell: usize) -> GlobalResult<Option<CellMoments>> {
-        let found = self.moment_class.find(self.moments.at(cell))?;
-        Ok(self.fetched(self.owner(cell), found))
+    fn with_moments<R>(
+        &self,
+        cell: usize,
+        run: impl FnOnce(&CellMoments) -> R,
+    ) -> GlobalResult<Option<R>> {
+        self.recent_moments.with(cell, run).map_or_else(
+            |run| {
+                let (at, of) = ((cell, self.owner(cell)), (&self.moment_class, &self.moments));
+                let found = self.find_again(at, of, (&self.recent_moments, |moments| moments))?;
+                Ok(found.as_ref().map(run))
+            },
+            |done| Ok(Some(done)),
+        )
     }
 
     #[inline]
     fn try_placed(&self, body: usize) -> GlobalResult<Option<PlacedMass>> {
-        let found = self.bodies.leaf_class().find(self.bodies.leaves().at(body))?;
-        let leaf = self.fetched(body / self.bodies.per_rank(), found);
-        Ok(leaf.map(|[x, y, z, mass, _]| [x, y, z, mass]))
+        self.recent_bodies.with(body, |placed| Some(*placed)).or_else(|_| {
+            let of = (self.bodies.leaf_class(), self.bodies.leaves());
+            let placed: fn(Leaf) -> PlacedMass = |[x, y, z, mass, _]| [x, y, z, mass];
+            let at = (body, body / self.bodies.per_rank());
+            self.find_again(at, of, (&self.recent_bodies, placed))
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! A scene whose objects and octree nodes are spread over all ranks, one by one.
 
-use crate::pray::recent_copies::RecentCopies;
+use crate::recent_copies::RecentCopies;
 use crate::traffic::Traffic;
 use anyhow::{Context, Result};
 use clump::pgas::{

@@ -13,7 +13,7 @@ struct RecentCopy<T> {
     value: T,
 }
 
-/// Copies of elements that never change.
+/// Copies of elements that do not change for a while.
 #[derive(Debug)]
 pub struct RecentCopies<T> {
     places: RefCell<Vec<RecentCopy<T>>>,
@@ -28,9 +28,13 @@ impl<T: Element> RecentCopies<T> {
         Self { places: RefCell::new(vec![none; most.max(1)]), far_hits: Cell::new(0) }
     }
 
-    /// Returns the place of an element among so many: numbers are mixed, and scaled down.
+    /// Returns the place of an element among so many: numbers are mixed, and scaled down. Where
+    /// there are as many as a power of two, neighbours have neighbouring places.
     #[inline]
     fn place(number: usize, count: usize) -> usize {
+        if count.is_power_of_two() {
+            return number & (count - 1);
+        }
         let mixed = (number as u32).wrapping_mul(0x9e37_79b1);
         ((u64::from(mixed) * count as u64) >> 32) as usize
     }
@@ -54,6 +58,11 @@ impl<T: Element> RecentCopies<T> {
             }
             _ => Err(run),
         }
+    }
+
+    /// Forgets all copies: elements may have changed.
+    pub fn clear(&self) {
+        self.places.borrow_mut().iter_mut().for_each(|place| place.name = 0);
     }
 
     /// Keeps a copy of an element, in the place of another.
@@ -85,6 +94,8 @@ mod tests {
             copies.keep(other, false, 8);
             assert_eq!((find(0), find(other)), (None, Some(8)));
             assert_eq!(copies.far_hits(), 1);
+            copies.clear();
+            assert_eq!((find(0), find(other)), (None, None));
             let used: std::collections::HashSet<_> = (0..20 * count).map(place).collect();
             assert_eq!(used.len(), count, "each place is that of some number");
         }
