@@ -6,6 +6,7 @@
 //! incomplete message is returned for one message at a time only, and only while none is ready.
 
 use crate::port::Order;
+use crate::receive_window::ReceiveWindow;
 use crate::words::{FRAGMENT_COST, FragmentHeader};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -64,7 +65,7 @@ struct CompleteMessage {
 #[derive(Debug)]
 pub(crate) struct Inbound {
     order: Order,
-    window: u64,
+    window: ReceiveWindow,
     max_bytes: u64,
     ready: VecDeque<CompleteMessage>,
     /// Complete messages that wait for their turn.
@@ -87,13 +88,22 @@ pub(crate) struct Inbound {
     reported: u64,
 }
 
+/// A report of credit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CreditReport {
+    /// Total cost of what the program has received.
+    pub(crate) total: u64,
+    /// The window from now on.
+    pub(crate) window: u64,
+}
+
 impl Inbound {
     /// Makes the receiving side for messages of at most `max_bytes`, of which at most `window` of
-    /// cost may be kept.
+    /// cost may be kept at first.
     pub(crate) fn new(order: Order, window: u64, max_bytes: u64) -> Self {
         Self {
             order,
-            window,
+            window: ReceiveWindow::new(window),
             max_bytes,
             ready: VecDeque::new(),
             early: BTreeMap::new(),
@@ -108,12 +118,13 @@ impl Inbound {
         }
     }
 
-    /// Handles a fragment.
+    /// Handles a fragment that has arrived at `now_ns`.
     ///
     /// # Errors
     /// A correct peer does not send it: too much at once, too long, twice, beyond the end.
     pub(crate) fn handle_fragment(
         &mut self,
+        now_ns: u64,
         fragment: FragmentHeader,
         payload: &(impl Bytes + ?Sized),
     ) -> Result<(), ProtocolViolation> {
@@ -126,11 +137,12 @@ impl Inbound {
         let behind = self.order == Order::Ordered && number < self.next;
         let beyond = self.total.is_some_and(|total| number >= total || self.arrived >= total);
         // A fragment that finds nothing outstanding may be larger than the window.
-        let most = self.window.max(cost);
+        let most = self.window.bytes().max(cost);
         let greedy = self.taken.saturating_sub(self.given_back) > most;
         if end > bytes || bytes > self.max_bytes || empty || behind || beyond || greedy {
             return Err(ProtocolViolation);
         }
+        self.window.on_arrival(now_ns, self.taken, self.given_back);
         let part = self
             .parts
             .entry(number)
@@ -224,22 +236,23 @@ impl Inbound {
 
     /// Returns the credit to report to the peer, when that is worth a message: a quarter of the
     /// window.
-    pub(crate) fn poll_credit(&mut self) -> Option<u64> {
+    pub(crate) fn poll_credit(&mut self, now_ns: u64) -> Option<CreditReport> {
         let due = self.wants_credit();
         due.then(|| {
+            self.window.on_report(now_ns, self.reported, self.given_back);
             self.reported = self.given_back;
-            self.reported
+            CreditReport { total: self.reported, window: self.window.bytes() }
         })
     }
 
     /// Returns true if [`Inbound::poll_credit`] has credit to report.
     pub(crate) fn wants_credit(&self) -> bool {
-        self.given_back - self.reported >= self.window / 4
+        self.given_back - self.reported >= self.window.bytes() / 4
     }
 
     /// Records that the credit could not be sent: it is due again.
     pub(crate) fn on_credit_unsent(&mut self) {
-        self.reported = self.reported.saturating_sub(self.window);
+        self.reported = self.reported.saturating_sub(self.window.bytes());
     }
 
     /// Returns the number of bytes that are kept.

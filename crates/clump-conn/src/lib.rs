@@ -60,6 +60,7 @@ mod outbound;
 mod port;
 mod queue;
 mod ready;
+mod receive_window;
 mod route;
 mod token;
 mod transport;

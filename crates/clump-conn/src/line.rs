@@ -4,12 +4,11 @@ use crate::error::End;
 use crate::inbound::{Bytes, Inbound};
 use crate::outbound::{Outbound, Sending};
 use crate::port::Order;
+use crate::receive_window::FIRST_WINDOW;
 use crate::words::{FragmentHeader, ask};
+use clump_os::clock;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-/// Maximum cost of messages that a connection keeps before they are received: bytes, and 64 for
-/// each fragment.
-pub(crate) const WINDOW: u64 = 256 << 10;
 /// Maximum time for the last message of a peer to arrive after its endpoint is known to be closed.
 const LAST_WORD_NS: u64 = 5_000_000_000;
 /// Maximum number of bytes of a message.
@@ -68,8 +67,8 @@ impl Rest {
 impl ConnectionLine {
     pub(crate) fn new(order: Order, theirs: u64) -> Self {
         let state = LineState {
-            inbound: Inbound::new(order, WINDOW, MAX_MESSAGE as u64),
-            outbound: Outbound::new(WINDOW),
+            inbound: Inbound::new(order, FIRST_WINDOW, MAX_MESSAGE as u64),
+            outbound: Outbound::new(FIRST_WINDOW),
             theirs,
             answer: None,
             end: None,
@@ -136,11 +135,11 @@ impl ConnectionLine {
         let taken = match handler {
             _ if state.end == Some(End::Nonsense) => Ok(()),
             ask::FRAGMENT => match FragmentHeader::of(words) {
-                Some(fragment) => state.inbound.handle_fragment(fragment, payload),
+                Some(fragment) => state.inbound.handle_fragment(clock::now_ns(), fragment, payload),
                 None => Err(crate::inbound::ProtocolViolation),
             },
             ask::CREDIT => {
-                state.outbound.handle_credit(word(2));
+                state.outbound.handle_credit(word(2), word(3));
                 Ok(())
             }
             ask::CLOSE if word(3) != 0 => {

@@ -43,7 +43,7 @@ pub(crate) struct Outbound {
 }
 
 impl Outbound {
-    /// Makes the sending side towards a peer that keeps at most `window` of cost.
+    /// Makes the sending side towards a peer that keeps at most `window` of cost at first.
     pub(crate) fn new(window: u64) -> Self {
         Self { window, next: 0, sent: 0, given_back: 0, finished: false }
     }
@@ -86,9 +86,10 @@ impl Outbound {
         }
     }
 
-    /// Records the credit that the peer has returned in total.
-    pub(crate) fn handle_credit(&mut self, total: u64) {
+    /// Records the credit that the peer has returned in total, and its window. Windows only grow.
+    pub(crate) fn handle_credit(&mut self, total: u64, window: u64) {
         self.given_back = self.given_back.max(total.min(self.sent));
+        self.window = self.window.max(window);
     }
 
     /// Ends sending; returns the number of messages.

@@ -1,9 +1,11 @@
 //! Messages of one connection over any route: fragments, credit, and the last ones.
 
+use crate::inbound::CreditReport;
 use crate::line::{ConnectionLine, Rest};
 use crate::outbound::Sending;
 use crate::words::ask;
 use clump_am::{Result, SendAttempt};
+use clump_os::clock;
 
 /// Maximum number of bytes of one fragment, so that no connection delays others for long.
 pub(crate) const MAX_FRAGMENT: usize = 32 << 10;
@@ -73,9 +75,9 @@ pub(crate) fn send_due(
     transport: &impl ConnectionTransport,
     line: &ConnectionLine,
 ) -> Result<bool> {
-    let credit = line.state().inbound.poll_credit();
-    if let Some(total) = credit {
-        let sent = transport.send(line, ask::CREDIT, &[total], &[]);
+    let credit = line.state().inbound.poll_credit(clock::now_ns());
+    if let Some(CreditReport { total, window }) = credit {
+        let sent = transport.send(line, ask::CREDIT, &[total, window], &[]);
         if !matches!(sent, Ok(SendAttempt::Sent)) {
             line.state().inbound.on_credit_unsent();
             return sent.map(|_| false);

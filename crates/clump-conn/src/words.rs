@@ -11,7 +11,8 @@ pub(crate) mod ask {
     /// `to from number bytes offset` and a payload: a fragment of message `number`, which has
     /// `bytes` bytes.
     pub(crate) const FRAGMENT: u8 = 17;
-    /// `to from cost`: total cost of the data that the program has received.
+    /// `to from cost window`: total cost of the data that the program has received, and of what may
+    /// be sent beyond it.
     pub(crate) const CREDIT: u8 = 18;
     /// `to from messages`: total number of messages that the sender sends.
     pub(crate) const FINISH: u8 = 19;

@@ -27,7 +27,7 @@ proptest! {
         let mut inbound = Inbound::new(order, WINDOW, MAX_COUNT);
         let mut outbound = Outbound::new(WINDOW);
         let mut wire: Vec<(FragmentHeader, Vec<u8>)> = Vec::new();
-        let mut credits: Vec<u64> = Vec::new();
+        let mut credits: Vec<CreditReport> = Vec::new();
         let mut received: Vec<Vec<u8>> = Vec::new();
         // Other choices in each cycle: a fixed one may leave out for ever what has to come next.
         let mut chosen = 0;
@@ -69,17 +69,17 @@ proptest! {
                 1 if !wire.is_empty() => {
                     let at = usize::from(choice()) % wire.len();
                     let (fragment, payload) = wire.swap_remove(at);
-                    inbound.handle_fragment(fragment, &payload[..]).unwrap();
+                    inbound.handle_fragment(0, fragment, &payload[..]).unwrap();
                 }
                 2 => received.extend(inbound.poll_message()),
                 _ => {
-                    credits.extend(inbound.poll_credit());
-                    if let Some(total) = credits.pop() {
-                        outbound.handle_credit(total);
+                    credits.extend(inbound.poll_credit(0));
+                    if let Some(CreditReport { total, window }) = credits.pop() {
+                        outbound.handle_credit(total, window);
                     }
                 }
             }
-            prop_assert!(inbound.memory_bytes() as u64 <= WINDOW + longest as u64);
+            prop_assert!(inbound.memory_bytes() as u64 <= inbound.window.bytes() + longest as u64);
         }
         prop_assert!(inbound.is_over(), "it stopped: {inbound:?} {outbound:?}");
         let mut sent: Vec<Vec<u8>> = (0..).zip(&lens).map(|(n, &len)| message(n, len)).collect();
@@ -104,7 +104,7 @@ proptest! {
             // Most fragments fit the message that they name; some messages are received in between.
             let bytes = lens[number] + u64::from(luck % 64 == 0);
             let fragment = fragment(number as u64, bytes, offset.min(bytes));
-            if inbound.handle_fragment(fragment, &vec![1; len.min((bytes - fragment.offset) as usize)][..]).is_err() {
+            if inbound.handle_fragment(0, fragment, &vec![1; len.min((bytes - fragment.offset) as usize)][..]).is_err() {
                 return Ok(());
             }
             if at == 30 && let Some(total) = total && inbound.handle_total(total).is_err() {
@@ -113,7 +113,7 @@ proptest! {
             if luck % 8 == 1 {
                 inbound.poll_message();
             }
-            prop_assert!(inbound.memory_bytes() <= 5000 + WINDOW as usize);
+            prop_assert!(inbound.memory_bytes() as u64 <= 5000 + inbound.window.bytes());
         }
     }
 }
@@ -123,7 +123,7 @@ proptest! {
 fn fragments_that_overlap_are_refused_before_they_fill_the_memory() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MAX_COUNT);
     let sent = (1..MAX_COUNT).take_while(|&at| {
-        inbound.handle_fragment(fragment(0, MAX_COUNT, at), &[0; 1000][..]).is_ok()
+        inbound.handle_fragment(0, fragment(0, MAX_COUNT, at), &[0; 1000][..]).is_ok()
     });
     assert!(
         sent.count() <= 100,
@@ -140,7 +140,7 @@ fn only_one_message_may_be_longer_than_the_window() {
         let mut inbound = Inbound::new(order, WINDOW, MAX_COUNT);
         let begun = (0..1000).rev();
         let taken = begun.take_while(|&number| {
-            inbound.handle_fragment(fragment(number, MAX_COUNT, 0), &[0; 1000][..]).is_ok()
+            inbound.handle_fragment(0, fragment(number, MAX_COUNT, 0), &[0; 1000][..]).is_ok()
         });
         assert!(taken.count() <= 5, "{order:?}");
         assert!(inbound.memory_bytes() as u64 <= WINDOW + 1000, "{order:?}");
@@ -150,7 +150,7 @@ fn only_one_message_may_be_longer_than_the_window() {
 #[test]
 fn rules_of_fragments() {
     let mut inbound = Inbound::new(Order::Ordered, WINDOW, MAX_COUNT);
-    inbound.handle_fragment(fragment(0, 4, 0), &b"ab"[..]).unwrap();
+    inbound.handle_fragment(0, fragment(0, 4, 0), &b"ab"[..]).unwrap();
     for (bad, payload) in [
         (fragment(0, 5, 2), &b"cd"[..]),
         (fragment(0, 4, 1), b"bc"),
@@ -159,23 +159,23 @@ fn rules_of_fragments() {
         (fragment(1, MAX_COUNT + 1, 0), b"x"),
         (fragment(1, u64::MAX, u64::MAX), b"x"),
     ] {
-        assert_eq!(inbound.handle_fragment(bad, payload), Err(ProtocolViolation), "{bad:?}");
+        assert_eq!(inbound.handle_fragment(0, bad, payload), Err(ProtocolViolation), "{bad:?}");
     }
-    inbound.handle_fragment(fragment(0, 4, 2), &b"cd"[..]).unwrap();
+    inbound.handle_fragment(0, fragment(0, 4, 2), &b"cd"[..]).unwrap();
     assert_eq!(inbound.poll_message().unwrap(), b"abcd");
     assert_eq!(
-        inbound.handle_fragment(fragment(0, 4, 0), &b"abcd"[..]),
+        inbound.handle_fragment(0, fragment(0, 4, 0), &b"abcd"[..]),
         Err(ProtocolViolation),
         "it was received"
     );
     inbound.handle_total(2).unwrap();
     assert_eq!(inbound.handle_total(3), Err(ProtocolViolation));
     assert_eq!(
-        inbound.handle_fragment(fragment(2, 1, 0), &b"x"[..]),
+        inbound.handle_fragment(0, fragment(2, 1, 0), &b"x"[..]),
         Err(ProtocolViolation),
         "beyond the end"
     );
-    inbound.handle_fragment(fragment(1, 0, 0), &b""[..]).unwrap();
+    inbound.handle_fragment(0, fragment(1, 0, 0), &b""[..]).unwrap();
     assert!(!inbound.is_over() && inbound.is_ready());
     assert_eq!(inbound.poll_message().unwrap(), b"");
     assert!(inbound.is_over());
@@ -186,10 +186,10 @@ fn a_peer_that_ignores_the_window_is_refused() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MAX_COUNT);
     let fits = WINDOW / (FRAGMENT_COST + 100);
     for number in 0..fits {
-        inbound.handle_fragment(fragment(number, 100, 0), &[0; 100][..]).unwrap();
+        inbound.handle_fragment(0, fragment(number, 100, 0), &[0; 100][..]).unwrap();
     }
     assert_eq!(
-        inbound.handle_fragment(fragment(fits, 100, 0), &[0; 100][..]),
+        inbound.handle_fragment(0, fragment(fits, 100, 0), &[0; 100][..]),
         Err(ProtocolViolation)
     );
 }
@@ -197,11 +197,11 @@ fn a_peer_that_ignores_the_window_is_refused() {
 #[test]
 fn credit_that_did_not_get_out_is_due_again() {
     let mut inbound = Inbound::new(Order::Any, WINDOW, MAX_COUNT);
-    inbound.handle_fragment(fragment(0, 1000, 0), &[0; 1000][..]).unwrap();
-    assert_eq!(inbound.poll_credit(), None);
+    inbound.handle_fragment(0, fragment(0, 1000, 0), &[0; 1000][..]).unwrap();
+    assert_eq!(inbound.poll_credit(0), None);
     inbound.poll_message().unwrap();
-    assert_eq!(inbound.poll_credit(), Some(1064));
+    assert_eq!(inbound.poll_credit(0).map(|report| report.total), Some(1064));
     assert!(!inbound.wants_credit());
     inbound.on_credit_unsent();
-    assert_eq!(inbound.poll_credit(), Some(1064));
+    assert_eq!(inbound.poll_credit(0).map(|report| report.total), Some(1064));
 }
