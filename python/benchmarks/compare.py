@@ -44,6 +44,24 @@ def pingpong(rank, send, recv, array):
     return found
 
 
+def timed(run, count=1, before=lambda: None):
+    """Returns seconds of a call."""
+    times = []
+    for _ in range(ROUNDS):
+        before()
+        began = time.perf_counter()
+        for _ in range(count):
+            run()
+        times.append((time.perf_counter() - began) / count)
+    return spread(times)
+
+
+def tasks(executor):
+    """Returns the rate of tasks, and the time of one."""
+    rate = 5000 / timed(lambda: list(executor.map(abs, range(5000), chunksize=1)))
+    return {"tasks/s": rate, "first result": timed(lambda: executor.submit(abs, -1).result())}
+
+
 def clump_part():
     import numpy as np
 
@@ -61,26 +79,14 @@ def clump_part():
         "scatter of 1 M": lambda: table.__setitem__(indexes, out),
     }
     for name, run in operations.items():
-        times = []
-        for _ in range(ROUNDS):
-            w.barrier()
-            began = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - began)
-        found[name] = spread(times)
+        found[name] = timed(run, before=w.barrier)
     w.barrier()
     near = int(table.local_indexes()[0])
     for name, run in (
         ("scalar read", lambda: table[near]),
         ("scalar add", lambda: table.add(near, 1)),
     ):
-        times = []
-        for _ in range(ROUNDS):
-            began = time.perf_counter()
-            for _ in range(100_000):
-                run()
-            times.append((time.perf_counter() - began) / 100_000)
-        found[name] = spread(times)
+        found[name] = timed(run, count=100_000)
     w.barrier()
     if w.rank == 0:
         print(json.dumps(found))
@@ -104,16 +110,7 @@ def executor_part():
     with clump.Executor(2) as executor:
         list(executor.map(abs, range(100), chunksize=1))
         started = time.perf_counter() - began
-        times, firsts = [], []
-        for _ in range(ROUNDS):
-            began = time.perf_counter()
-            executor.submit(abs, -1).result()
-            firsts.append(time.perf_counter() - began)
-            began = time.perf_counter()
-            list(executor.map(abs, range(5000), chunksize=1))
-            times.append(5000 / (time.perf_counter() - began))
-    found = {"tasks/s": spread(times), "first result": spread(firsts), "start": started}
-    print(json.dumps(found))
+        print(json.dumps({**tasks(executor), "start": started}))
 
 
 def mpi_executor_part():
@@ -121,15 +118,7 @@ def mpi_executor_part():
 
     with MPIPoolExecutor() as executor:
         list(executor.map(abs, range(100)))
-        times, firsts = [], []
-        for _ in range(ROUNDS):
-            began = time.perf_counter()
-            executor.submit(abs, -1).result()
-            firsts.append(time.perf_counter() - began)
-            began = time.perf_counter()
-            list(executor.map(abs, range(5000), chunksize=1))
-            times.append(5000 / (time.perf_counter() - began))
-    print(json.dumps({"tasks/s": spread(times), "first result": spread(firsts)}))
+        print(json.dumps(tasks(executor)))
 
 
 def imports(module):

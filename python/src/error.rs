@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::cell::RefCell;
 
-/// FailureKind of a failure: the name of a class of `clump._errors`.
+/// Kind of a failure: the name of a class of `clump._errors`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FailureKind {
     Clump,

@@ -23,7 +23,7 @@ static WORLD: OnceLock<JoinedJob> = OnceLock::new();
 /// State that the joining thread alone uses.
 pub(crate) struct OwnerState {
     pub(crate) pgas: Pgas,
-    /// FailureKind of the updates that this thread began since the last synchronization; 0: none.
+    /// Kind of the updates that this thread began since the last synchronization; 0: none.
     pub(crate) begun: Cell<u32>,
     /// Names of the segments of locks, one of each rank, for each set of them.
     pub(crate) locks: std::cell::RefCell<Vec<(Segment, Vec<SegmentName>)>>,

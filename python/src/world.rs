@@ -62,7 +62,7 @@ pub(crate) fn poll(py: Python<'_>) -> PyResult<usize> {
     polled.map_err(raised)
 }
 
-/// Handles messages and remote calls for so many seconds, or until one was handled.
+/// Handles messages and remote calls for so many seconds.
 #[pyfunction]
 pub(crate) fn serve(py: Python<'_>, seconds: f64) -> PyResult<()> {
     let world = world()?;

@@ -37,7 +37,10 @@ use tracer::PixelWalk;
 /// Traces all pixels of a scene in private memory, one after the other: the serial version.
 /// `deepest`: reflections and refractions that a ray is followed through.
 pub fn trace_alone(scene: &WholeScene, deepest: usize) -> Vec<u32> {
-    let Some(frame) = scene.header.view.frame() else { return Vec::new() };
+    let Some(frame) = scene.header.view.frame() else {
+        bug!("a scene that was read or made has a view with a direction");
+        return Vec::new();
+    };
     let world = SceneWorld::new(&scene.header, scene);
     let mut walk = PixelWalk::new(deepest);
     let (columns, rows) = frame.size();

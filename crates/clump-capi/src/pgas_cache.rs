@@ -33,8 +33,7 @@ pub struct clump_cache_counts {
 #[derive(Debug)]
 pub(crate) struct CacheHandle {
     cache: ObjectCache,
-    /// Classes, with the bytes of their objects.
-    classes: RefCell<Vec<(ByteClass, usize)>>,
+    classes: RefCell<Vec<ByteClass>>,
 }
 
 impl Object for CacheHandle {
@@ -47,10 +46,25 @@ fn with<R>(cache: *const clump_cache, run: impl FnOnce(&CacheHandle) -> Result<R
 }
 
 impl CacheHandle {
-    fn class(&self, class: c_int) -> Result<(ByteClass, usize)> {
+    fn class(&self, class: c_int) -> Result<ByteClass> {
         let classes = self.classes.borrow();
         let found = usize::try_from(class).ok().and_then(|class| classes.get(class).cloned());
         found.ok_or_else(|| range("a class", class, "one that clump_cache_class has returned"))
+    }
+
+    /// Returns a class, and the place for an object of it.
+    ///
+    /// # Safety
+    /// `to` has space for one, as long as that is used.
+    unsafe fn object<'a>(
+        &self,
+        class: c_int,
+        to: *mut c_void,
+    ) -> Result<(ByteClass, &'a mut [u8])> {
+        let class = self.class(class)?;
+        // SAFETY: the caller's contract.
+        let to = unsafe { room(to, class.bytes()) }?;
+        Ok((class, to))
     }
 }
 
@@ -87,7 +101,7 @@ pub extern "C" fn clump_cache_class(cache: *mut clump_cache, bytes: usize) -> c_
                 return Err(range("bytes of an object", bytes, "1 or more that memory holds"));
             }
             let mut classes = held.classes.borrow_mut();
-            classes.push((held.cache.byte_class(bytes), bytes));
+            classes.push(held.cache.byte_class(bytes));
             Ok(to_int(classes.len() - 1))
         })
     })
@@ -110,9 +124,8 @@ pub unsafe extern "C" fn clump_cache_find(
 ) -> c_int {
     guard(|| {
         with(cache, |held| {
-            let (class, bytes) = held.class(class)?;
             // SAFETY: the caller's.
-            let to = unsafe { room(to, bytes) }?;
+            let (class, to) = unsafe { held.object(class, to) }?;
             Ok(c_int::from(class.find(from.pointer(), to)?))
         })
     })
@@ -133,9 +146,8 @@ pub unsafe extern "C" fn clump_cache_get(
 ) -> c_int {
     guard(|| {
         with(cache, |held| {
-            let (class, bytes) = held.class(class)?;
             // SAFETY: the caller's.
-            let to = unsafe { room(to, bytes) }?;
+            let (class, to) = unsafe { held.object(class, to) }?;
             class.get(from.pointer(), to)?;
             Ok(0)
         })
@@ -181,8 +193,7 @@ pub unsafe extern "C" fn clump_cache_count(
 ) -> c_int {
     guard(|| {
         with(cache, |held| {
-            let (class, _) = held.class(class)?;
-            let CacheCounts { near, hits, misses, evicted } = class.counts();
+            let CacheCounts { near, hits, misses, evicted } = held.class(class)?.counts();
             if counts.is_null() {
                 return Err(null("a place for counts"));
             }

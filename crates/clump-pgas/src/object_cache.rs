@@ -296,6 +296,11 @@ impl<T: Element> CacheClass<T> {
 }
 
 impl ByteClass {
+    /// Returns the bytes of an object.
+    pub fn bytes(&self) -> usize {
+        self.size
+    }
+
     /// Returns the counts of lookups.
     pub fn counts(&self) -> CacheCounts {
         self.class.counts()

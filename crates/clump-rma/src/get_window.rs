@@ -3,7 +3,8 @@
 //!
 //! A window by delay, as TCP Vegas has one (Brakmo, Peterson, IEEE JSAC 13, 1995): it grows while
 //! fragments take hardly longer than one alone. So it stays at its least on a short path, whose
-//! time is the work of both ends, and comes to two to four times what a long one holds.
+//! time is the work of both ends, and comes to two to four times what a long one holds. Windows of
+//! channels do not help: that to the node is hardly used, and its own of the way back is far away.
 
 /// Least number of fragments in flight: 256 KiB, what a path of 10 Gb/s and 200 us holds.
 pub(crate) const MIN_AHEAD: u32 = 16;

@@ -429,7 +429,10 @@ impl Inner {
         others: usize,
     ) {
         debug_assert!(others < MAX_AHEAD as usize, "in flight with it");
-        let Some(cell) = self.get_windows.get(node as usize) else { return };
+        let Some(cell) = self.get_windows.get(node as usize) else {
+            clump_bug::bug!("fragments come from a node of the job");
+            return;
+        };
         let mut window = cell.get();
         window.on_end(clock::ticked_ns().saturating_sub(begun_ns), first, others);
         cell.set(window);

@@ -11,32 +11,25 @@ fn printed() -> Vec<Printed> {
     pages.iter().flat_map(|page| of_blocks(page).into_iter().chain(of_spans(page))).collect()
 }
 
-#[test]
-fn command_lines_are_right() {
-    let all = printed();
-    assert!(all.len() > 150, "only {} were found", all.len());
-    let wrong: Vec<String> = all
-        .iter()
-        .filter_map(|line| {
-            let error = check(line).err()?;
-            Some(format!("{}: `{}`: {error:#}", line.place(), line.text))
-        })
-        .collect();
+/// Checks that there are more than `least` command lines, and that all are right.
+fn all_are_right(all: &[Printed], least: usize) {
+    assert!(all.len() > least, "only {} were found", all.len());
+    let wrong = all.iter().filter_map(|line| {
+        let error = check(line).err()?;
+        Some(format!("{}: `{}`: {error:#}", line.place(), line.text))
+    });
+    let wrong: Vec<String> = wrong.collect();
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
+fn command_lines_are_right() {
+    all_are_right(&printed(), 150);
+}
+
+#[test]
 fn examples_of_helps_are_right() {
-    let all = help::examples();
-    assert!(all.len() > 40, "only {} were found", all.len());
-    let wrong: Vec<String> = all
-        .iter()
-        .filter_map(|line| {
-            let error = check(line).err()?;
-            Some(format!("{}: `{}`: {error:#}", line.place(), line.text))
-        })
-        .collect();
-    assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    all_are_right(&help::examples(), 40);
 }
 
 #[test]

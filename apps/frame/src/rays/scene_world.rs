@@ -9,6 +9,7 @@ use crate::rays::search::{FoundObject, ObjectSearch, SceneParts, SearchRange};
 use crate::rays::tracer::{Found, FurtherRays, RayWorld};
 use crate::rays::vector::{Ray, Vector, along, dot, minus, unit};
 use crate::rays::view::View;
+use clump_bug::bug;
 use std::convert::Infallible;
 
 /// Distance that a ray goes before it meets anything, as a share of half the cube's side.
@@ -224,7 +225,10 @@ impl<S: SceneParts> RayWorld for SceneWorld<'_, S> {
     }
 
     fn lit(&self, ray: &Ray, point: &ScenePoint, light: usize, to: Vector) -> Vector {
-        let Some(light) = self.header.lights.get(light) else { return [0.0; 3] };
+        let Some(light) = self.header.lights.get(light) else {
+            bug!("the lights of a scene are counted");
+            return [0.0; 3];
+        };
         let Surface { colour, diffuse, specular, shine, .. } = point.surface;
         let scattered = diffuse * dot(point.normal, to);
         let straight = dot(mirrored(ray.way, point.normal), to);

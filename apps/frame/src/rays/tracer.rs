@@ -1,6 +1,7 @@
 //! Rays, from the eye to what they meet, and on from there: through any world.
 
 use crate::rays::vector::{Ray, Vector};
+use clump_bug::bug;
 
 /// Objects and lights that rays meet, in any memory. Parts of it may be missing for now: those of
 /// other nodes, say. Then `None` is returned, and the search goes on where it stopped.
@@ -101,7 +102,10 @@ impl<W: RayWorld> PixelWalk<W> {
     pub fn advance(&mut self, world: &W) -> Found<Vector, W> {
         loop {
             let is_deepest = self.frames.len() > self.deepest;
-            let Some(frame) = self.frames.last_mut() else { return Ok(Some([0.0; 3])) };
+            let Some(frame) = self.frames.last_mut() else {
+                bug!("a walk has its first ray until it ends");
+                return Ok(Some([0.0; 3]));
+            };
             let mut ended = false;
             match &mut frame.stage {
                 RayStage::First => match world.first(&frame.ray, &mut self.search)? {

