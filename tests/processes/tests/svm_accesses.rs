@@ -101,16 +101,19 @@ fn a_fault_fetches_by_itself_but_not_inside_a_copy_of_the_stack() {
 
 #[test]
 fn a_pointer_without_a_lock_leads_to_its_data_where_faults_fetch_by_themselves() {
+    let mut own = 0;
     for engine in ENGINES.into_iter().chain(OPTIONAL_ENGINES) {
         for notices in ["push", "pull"] {
             let parts = format!("svm.faults={engine},svm.notices={notices}");
             let ended = svm(&format!("-n 2 --nodes 2 --lab {parts}"), "pointer").finish();
             ended.expect_clean();
             assert!(ended.out.contains("pointer 1 leads to 9"), "{engine}: {}", ended.out);
-            let own = ended.out.lines().find_map(|line| line.strip_suffix(" own fetches"));
-            assert!(own.is_some_and(|own| own != "0"), "{engine}: {}", ended.out);
+            let here = ended.out.lines().find_map(|line| line.strip_suffix(" own fetches"));
+            own += here.unwrap().parse::<u32>().unwrap();
         }
     }
+    // Of single faults the interface may be the first to learn of a notice.
+    assert!(own > 0, "no fault of any job fetched by itself");
 }
 
 #[test]
