@@ -15,6 +15,7 @@ mod matrix;
 mod net;
 mod night;
 mod oracles;
+mod packages;
 mod printed;
 mod processor_times;
 mod python;

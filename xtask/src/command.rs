@@ -2,7 +2,7 @@
 //! tree is killed, and with the counts of `cargo test` parsed from the output.
 
 use crate::host;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -119,6 +119,16 @@ pub fn run_read(command: &mut Command, limit: Duration) -> Result<Ended> {
 /// Fails if the program cannot be started; its own failure is in the result.
 pub fn run_quiet(command: &mut Command, limit: Duration) -> Result<Ended> {
     watch(command, limit, Show::Nothing)
+}
+
+/// Runs `command`, which makes `what`, for at most `limit`.
+///
+/// # Errors
+/// Fails if the program cannot be started, or fails.
+pub fn make(command: &mut Command, limit: Duration, what: &str) -> Result<()> {
+    let ended = run(command, limit)?;
+    ensure!(ended.success, "{what}: {}", ended.why);
+    Ok(())
 }
 
 /// Formats the command as a user would type it.

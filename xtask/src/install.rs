@@ -150,7 +150,11 @@ impl Installation<'_> {
         copy_headers(&from, &self.prefix.join("include"))
     }
 
-    fn version(&self) -> Result<String> {
+    /// Returns the version of the tree.
+    ///
+    /// # Errors
+    /// Fails if the manifest cannot be read.
+    pub fn version(&self) -> Result<String> {
         let manifest = fs::read_to_string(self.root.join("Cargo.toml"))?;
         let manifest: toml::Table = toml::from_str(&manifest)?;
         let version = manifest.get("workspace").and_then(|w| w.get("package")?.get("version"));

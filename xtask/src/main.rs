@@ -10,6 +10,7 @@ mod c_speed;
 mod callgrind;
 mod ci;
 mod command;
+mod dist;
 mod host;
 mod icount;
 mod install;
@@ -34,6 +35,7 @@ usage: cargo xtask TASK
   walk                                    functions that a short message passes; their counts are those of ARCHITECTURE.md
   c-speed                                 round trips from C, as ratios to those from Rust
   install --prefix DIR [--profile NAME]   libclump, headers, clump-cc, what pkg-config and CMake look for
+  dist [--out DIR] [--profile NAME]       a tarball and a Debian package, into target/packages
   machines up N|down|check                machines with an sshd each on this machine, as root; check sorts on four of them
   tsan                                    the queue stress test under ThreadSanitizer
   mutants [--fresh] [NAME...]             planted bugs that the tests must find; --fresh: also caught ones
@@ -69,6 +71,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ("walk", []) => walk::run(&root),
         ("c-speed", []) => c_speed::run(&root),
         ("install", options) => install::run(&root, options),
+        ("dist", options) => dist::run(&root, options),
         ("machines", words) => machines::run(&root, words),
         ("tsan", []) => tsan::run(&root),
         ("mutants", names) => mutants::run(&root, names),

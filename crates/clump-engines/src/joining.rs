@@ -5,6 +5,7 @@ use crate::card::Card;
 use crate::engine_job::{EngineJob, EngineNode};
 use crate::error::{Error, Result};
 use crate::key_store::KeyStore;
+use crate::loaded_mpi;
 use crate::pmi_store::PmiStore;
 use crate::pmix::PmixStore;
 use crate::roster::Roster;
@@ -41,9 +42,15 @@ pub fn join() -> Result<Option<Boot>> {
     let config = Config::load()?;
     let engine = started.name();
     let (own, cards) = match &started {
-        StartedBy::Pmix { name, .. } => exchanged(&mut PmixStore::open(name)?)?,
+        StartedBy::Pmix { name, .. } => {
+            // libpmix counts those who use it.
+            loaded_mpi::is_running(name)?;
+            exchanged(&mut PmixStore::open(name)?)?
+        }
         StartedBy::Pmi { number, rank, size, job, name } => {
-            exchanged(&mut PmiStore::open(*number, (*rank, *size), job.as_deref(), name)?)?
+            let is_shared = loaded_mpi::is_running(name)?;
+            let place = (*rank, *size);
+            exchanged(&mut PmiStore::open(*number, place, job.as_deref(), name, is_shared)?)?
         }
         StartedBy::Slurm(Ok(step)) => (step.rank(), step.cards()),
         StartedBy::Slurm(Err(why)) => return Err(Error::Engine { engine, why: why.clone() }),

@@ -13,8 +13,9 @@
 //! 1. Nothing that an engine or another rank says can make this process panic, or use more than
 //!    bounded memory.
 //! 2. An agent that is gone takes its ranks with it: each holds a lifeline.
-//! 3. Unsafe code is in `pmix.rs` alone.
-//! 4. An engine is asked for nothing after the start; its processes stay its own.
+//! 3. Unsafe code is in `pmix.rs` and `loaded_mpi.rs` alone.
+//! 4. An engine is asked for nothing after the start; its processes stay its own. Where MPI runs in
+//!    the same process, the connection to the engine is MPI's.
 //!
 //! ```no_run
 //! let boot = clump_engines::join()?;
@@ -29,6 +30,8 @@ mod engine_job;
 mod error;
 mod joining;
 mod key_store;
+#[allow(unsafe_code, reason = "two functions of MPI are called")]
+mod loaded_mpi;
 mod pmi_store;
 #[allow(unsafe_code, reason = "functions of a library that is loaded at run time")]
 mod pmix;

@@ -14,11 +14,13 @@ pub(crate) struct PmiStore {
     dialogue: Dialogue,
     engine: &'static str,
     place: (u32, u32),
+    /// MPI has said hello, and will take leave.
+    is_shared: bool,
 }
 
 impl PmiStore {
-    /// Opens the connection under descriptor `number`, and says hello: in the second version of
-    /// the protocol if the engine has named its job.
+    /// Opens the connection under descriptor `number`, and says hello, unless MPI has: in the
+    /// second version of the protocol if the engine has named its job.
     ///
     /// # Errors
     /// Nothing is open there, or what answers is no such engine.
@@ -27,19 +29,28 @@ impl PmiStore {
         place: (u32, u32),
         job: Option<&str>,
         engine: &'static str,
+        is_shared: bool,
     ) -> Result<Self> {
         let stream = socket::inherited(number).ok_or_else(|| Error::Engine {
             engine,
             why: format!("descriptor {number} (PMI_FD) is not open"),
         })?;
         let version = if job.is_some() { Version::Second } else { Version::First };
-        let mut own =
-            Self { stream: stream.into(), dialogue: Dialogue::new(version), engine, place };
-        own.ask(&EngineRequest::Hello)?;
-        own.ask(&match job {
-            None => EngineRequest::Space,
-            Some(job) => EngineRequest::Join { job, rank: place.0 },
-        })?;
+        let mut own = Self {
+            stream: stream.into(),
+            dialogue: Dialogue::new(version),
+            engine,
+            place,
+            is_shared,
+        };
+        if !is_shared {
+            own.ask(&EngineRequest::Hello)?;
+        }
+        match job {
+            None => drop(own.ask(&EngineRequest::Space)?),
+            Some(_) if is_shared => {}
+            Some(job) => drop(own.ask(&EngineRequest::Join { job, rank: place.0 })?),
+        }
         Ok(own)
     }
 
@@ -86,6 +97,9 @@ impl KeyStore for PmiStore {
     }
 
     fn finish(&mut self) -> Result<()> {
+        if self.is_shared {
+            return Ok(());
+        }
         self.ask(&EngineRequest::Leave).map(drop)
     }
 }

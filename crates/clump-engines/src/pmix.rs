@@ -1,5 +1,5 @@
 //! libpmix, loaded at run time: its first call, where it comes from, and the layouts of its
-//! structures. It is the only file of this crate with unsafe code.
+//! structures.
 //!
 //! The structures are those of `pmix_common.h`, the same in all versions from 2 on; the library's
 //! own name carries the version of that interface (`libpmix.so.2`).
@@ -100,6 +100,14 @@ fn candidates() -> Vec<CString> {
 
 impl Functions {
     fn load() -> std::result::Result<Self, String> {
+        // The library would bring a second C library with it.
+        if cfg!(target_feature = "crt-static") {
+            return Err(
+                "this program is linked statically, and cannot load libpmix: use `clump run`, \
+                        or a clump that is linked with shared libraries (the Debian package)"
+                    .into(),
+            );
+        }
         let open = |file: CString| {
             // SAFETY: the name ends with a zero; the library's own start-up code runs, as in every
             // program that is linked with it.

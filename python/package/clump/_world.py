@@ -292,12 +292,22 @@ def world():
     if _world is not None and _native.is_joined():
         return _world
     with _lock:
+        _name_agent()
         place = _native.join()
         if _world is None:
             _world = World(place)
             atexit.register(_leave)
             _report_failures(place[0], place[1])
     return _world
+
+
+def _name_agent():
+    """Names the package's launcher as the agent, where another engine has started this rank."""
+    engines = ("PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
+    if "CLUMP_AGENT" not in os.environ and any(name in os.environ for name in engines):
+        from . import launcher
+
+        os.environ["CLUMP_AGENT"] = launcher()
 
 
 def _leave():
@@ -331,8 +341,9 @@ def _report_failures(rank, nranks):
             sys.stderr.write(f"clump: rank {rank} of {nranks} fails:\n")
             before(kind, error.with_traceback(trace), trace)
         _flush()
-        if any(not thread.daemon for thread in threading.enumerate()[1:]):
-            # Threads that wait for other ranks would keep this process, and so the job.
+        if any(not thread.daemon for thread in threading.enumerate()[1:]) or "mpi4py.MPI" in sys.modules:
+            # Threads that wait for other ranks would keep this process, and so the job; so would
+            # MPI_Finalize, which waits for ranks that wait in clump.
             os._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = hook

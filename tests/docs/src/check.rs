@@ -11,8 +11,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Programs that are not clump's, of whose words clump knows nothing but names of files.
-const OTHERS: &[&str] =
-    &["cc", "gcc", "clump-cc", "clump-c++", "cp", "export", "jq", "salloc", "ssh", "chmod", "scp"];
+const OTHERS: &[&str] = &[
+    "cc",
+    "gcc",
+    "mpicc",
+    "clump-cc",
+    "clump-c++",
+    "cp",
+    "export",
+    "jq",
+    "salloc",
+    "ssh",
+    "chmod",
+    "scp",
+    "tar",
+    "apt-get",
+];
 /// Programs that start others.
 const STARTERS: &[&str] = &["srun", "mpirun", "mpiexec"];
 /// Variables that are no settings of jobs.

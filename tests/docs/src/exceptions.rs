@@ -6,6 +6,9 @@ const LONG: &str = "takes longer than 10 s";
 const MACHINES: &str = "needs several machines";
 const ENGINE: &str = "needs an engine that is not everywhere; `ci --only elsewhere` runs such jobs";
 
+const MPI: &str = "needs an MPI; `ci --only elsewhere` runs such programs";
+const PACKAGES: &str = "`ci --only packages` makes and installs packages";
+
 /// Page, beginning of the command line, and why it is not run.
 pub const NOT_RUN: &[(&str, &str, &str)] = &[
     ("README.md", "cargo ", LONG),
@@ -13,6 +16,8 @@ pub const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/apps/barnes.md", "CLUMP_EMU=", "the first ends with an error, as the page says"),
     ("docs/apps/murphi.md", "clump app murphi", LONG),
     ("docs/apps/pray.md", "clump app pray", LONG),
+    ("docs/beside-mpi.md", "mpicc", MPI),
+    ("docs/beside-mpi.md", "CLUMP_AGENT=", MPI),
     ("docs/c.md", "cargo xtask install", "run in front of all others"),
     (
         "docs/c.md",
@@ -47,6 +52,9 @@ pub const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/machines.md", "clump doctor --hosts", MACHINES),
     ("docs/design/network.md", "cargo run", LONG),
     ("docs/design/onesided.md", "cargo run", LONG),
+    ("docs/packages.md", "cargo xtask dist", PACKAGES),
+    ("docs/packages.md", "tar", PACKAGES),
+    ("docs/packages.md", "apt-get", PACKAGES),
     ("docs/pgas.md", "cargo build", LONG),
     ("docs/proxies.md", "cargo run", LONG),
     ("docs/study.md", "clump lab study", LONG),

@@ -2,6 +2,7 @@
 //! there.
 
 use super::step::{BUILD, RUN, Site, StepOutcome, outcome, plain};
+use super::tier::Tier;
 use crate::command::{self, Counts, Ended, cargo};
 use crate::host;
 use anyhow::{Context, Result};
@@ -10,6 +11,9 @@ use std::process::Command;
 
 /// Packages that the build and the suite need.
 const NEEDED: [&str; 4] = ["maturin>=1.9,<2", "numpy", "pytest", "hypothesis"];
+
+/// Packages for tests that are skipped without them, installed at night: MPI beside clump.
+const FOR_NIGHTS: [&str; 2] = ["mpi4py", "mpich"];
 
 /// Lints, builds, installs and tests the package.
 ///
@@ -90,6 +94,12 @@ fn environment(site: &Site) -> Result<std::result::Result<PathBuf, String>> {
     let folder = venv.to_string_lossy();
     if !own.is_file() && !quiet(&system, &["-m", "venv", "--clear", &folder], RUN)?.success {
         return Ok(Err("python3 cannot make a venv (Debian: apt-get install python3-venv)".into()));
+    }
+    if site.tier == Tier::Night {
+        let install = ["-m", "pip", "install", "--quiet"].into_iter().chain(FOR_NIGHTS);
+        if !quiet(&own, &install.collect::<Vec<_>>(), BUILD)?.success {
+            println!("SKIPPED installing {}: is there a network?", FOR_NIGHTS.join(", "));
+        }
     }
     let has_all = ["-c", "import maturin, numpy, pytest, hypothesis"];
     if quiet(&own, &has_all, RUN)?.success {

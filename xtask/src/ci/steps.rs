@@ -2,7 +2,7 @@
 
 use super::step::{BUILD, RUN, Site, Step, StepOutcome, files, outcome, plain};
 use super::tier::{ALL, FROM_MERGE, Tier};
-use super::{aarch64, apps, c, matrix, net, night, oracles, printed, python};
+use super::{aarch64, apps, c, matrix, net, night, oracles, packages, printed, python};
 use crate::command::{self, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
@@ -70,6 +70,12 @@ pub const STEPS: &[Step] = &[
         what: "C programs find the installed library in every way",
         tiers: NIGHT,
         run: c::installed,
+    },
+    Step {
+        name: "packages",
+        what: "the tarball and the Debian package work in an empty root folder; crates are packages",
+        tiers: NIGHT,
+        run: packages::tried,
     },
     Step {
         name: "printed",

@@ -1,0 +1,120 @@
+//! MPI and clump in one process: by the engines of MPICH and Open MPI, and by `clump run`. An MPI
+//! that cannot be compiled for is skipped, and says so.
+
+use clump_process_tests::c_programs::{self, Linked, Workshop, capi};
+use clump_process_tests::{Finished, Job, program};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// An MPI: its compiler, the words that start ranks, and how clump is linked.
+struct Mpi {
+    compiler: &'static str,
+    starter: &'static [&'static str],
+    linked: Linked,
+}
+
+const ALL: [Mpi; 2] = [
+    Mpi { compiler: "mpicc.mpich", starter: &["mpiexec.hydra"], linked: Linked::Static },
+    Mpi {
+        compiler: "mpicc.openmpi",
+        starter: &["mpirun.openmpi", "--oversubscribe"],
+        linked: Linked::Shared,
+    },
+];
+
+impl Mpi {
+    /// Compiles `tests/c/beside_mpi.c`; `None`, and a notice, where this MPI is not installed.
+    fn built(&self, workshop: &Workshop) -> Option<PathBuf> {
+        if Command::new(self.compiler).arg("-v").output().is_err() {
+            println!("SKIPPED {}: Debian's packages libmpich-dev, libopenmpi-dev", self.compiler);
+            eprintln!("SKIPPED {}: Debian's packages libmpich-dev, libopenmpi-dev", self.compiler);
+            return None;
+        }
+        let folder = workshop.folder();
+        let out = folder.join(self.compiler);
+        let mut command = Command::new(self.compiler);
+        command.args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I"]);
+        command.arg(capi().join("include")).arg(capi().join("tests/c/beside_mpi.c"));
+        match self.linked {
+            Linked::Static => command.arg(folder.join("libclump.a")).arg("-Wl,--gc-sections"),
+            Linked::Shared => {
+                let rpath = format!("-Wl,-rpath,{}", folder.display());
+                command.arg("-L").arg(folder).args([&rpath, "-lclump"])
+            }
+        };
+        let done = command.args(["-lpthread", "-ldl", "-lm", "-o"]).arg(&out).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        Some(out)
+    }
+
+    /// Runs the program by this MPI's engine.
+    fn run(&self, path: &Path, nodes: u32, words: &[&str]) -> Finished {
+        let job = Job::any(self.starter[0]).with(|command| {
+            command.args(&self.starter[1..]).args(["-n", "4"]).arg(path).args(words);
+            command.env("CLUMP_AGENT", program("clump-under-test"));
+            command.env("CLUMP_ENGINE_NODES", nodes.to_string());
+            // Open MPI starts nothing for root unless told.
+            command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+            command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+        });
+        job.finish()
+    }
+}
+
+/// Calls `body` with each MPI that is here, and its program.
+fn each(test: &str, body: impl Fn(&Mpi, &Path)) {
+    let Some(workshop) = c_programs::workshop(test) else { return };
+    for mpi in &ALL {
+        if let Some(path) = mpi.built(&workshop) {
+            body(mpi, &path);
+        }
+    }
+}
+
+#[test]
+fn ranks_of_mpi_are_ranks_of_a_job() {
+    each("MPI beside", |mpi, path| {
+        for (nodes, last) in [(1, "clump"), (2, "mpi")] {
+            let ended = mpi.run(path, nodes, &[last, "turns", "crossing", "pages", "children"]);
+            let text = format!("{} {last}: {}{}", mpi.compiler, ended.out, ended.err);
+            assert_eq!(ended.code, 0, "{text}");
+            assert_eq!(ended.out.matches(" of 4 ended\n").count(), 4, "{text}");
+            assert!(!ended.err.contains("clump:"), "{text}");
+        }
+    });
+}
+
+#[test]
+fn a_death_ends_ranks_that_wait_in_clump_or_in_mpi() {
+    each("deaths beside MPI", |mpi, path| {
+        for part in ["death", "death-in-mpi"] {
+            let ended = mpi.run(path, 1, &["clump", part]);
+            let text = format!("{} {part}: {}{}", mpi.compiler, ended.out, ended.err);
+            assert_ne!(ended.code, 0, "{text}");
+            // Open MPI kills the others before clump's report is there.
+            let ours = ended.err.contains("rank 3 of `mpicc.") && ended.err.contains("(SIGKILL)");
+            assert!(ours || ended.err.contains("exited on signal 9"), "{text}");
+        }
+    });
+}
+
+#[test]
+fn mpi_has_to_be_first() {
+    each("the order beside MPI", |mpi, path| {
+        let ended = mpi.run(path, 1, &["late"]);
+        assert_ne!(ended.code, 0, "{}", ended.out);
+        assert!(ended.err.contains("call MPI_Init before clump"), "{}", ended.err);
+    });
+}
+
+#[test]
+fn under_clump_each_rank_is_a_job_of_mpis_own() {
+    each("MPI under clump run", |mpi, path| {
+        let words = ["clump", "turns", "crossing", "pages", "children"];
+        let words = words.map(Into::into);
+        let ended = Job::of_program("-n 3 --nodes 2", path.as_os_str(), words).finish();
+        let text = format!("{}: {}{}", mpi.compiler, ended.out, ended.err);
+        assert_eq!(ended.code, 0, "{text}");
+        assert_eq!(ended.out.matches(" of 3 ended\n").count(), 3, "{text}");
+    });
+}

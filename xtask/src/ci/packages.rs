@@ -1,0 +1,62 @@
+//! The step that makes the packages and tries them in root folders that hold nothing else.
+
+use super::step::{BUILD, RUN, Site, StepOutcome, outcome, plain};
+use crate::command::{self, cargo};
+use crate::{dist, host};
+use anyhow::Result;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+/// Tries one package: `sh -ec SCRIPT sh KIND PACKAGE FOLDER EXAMPLES`.
+const SCRIPT: &str = include_str!("packages.sh");
+
+/// Makes packages for cargo, the tarball and the Debian package; tries the latter two.
+///
+/// # Errors
+/// Fails if a program cannot be started or a folder cannot be made.
+pub fn tried(site: &Site) -> Result<StepOutcome> {
+    let crates = command::run(
+        &mut cargo(
+            &site.root,
+            &["package", "--workspace", "--no-verify", "--allow-dirty", "--quiet"],
+        ),
+        BUILD,
+    )?;
+    if !crates.success {
+        return Ok(outcome(crates));
+    }
+    let missing: Vec<&str> = ["unshare", "chroot", "tar", "cc"]
+        .into_iter()
+        .filter(|name| host::program(name).is_none())
+        .collect();
+    if !missing.is_empty() {
+        let why = format!("no {}; install util-linux, coreutils, tar, gcc", missing.join(", "));
+        return Ok(StepOutcome::Skipped(why));
+    }
+    let folder = site.scratch()?.join("packages");
+    let done = in_folder(site, &folder);
+    fs::remove_dir_all(&folder).ok();
+    done
+}
+
+fn in_folder(site: &Site, folder: &Path) -> Result<StepOutcome> {
+    let made = dist::make(&site.root, &folder.join("made"), "release")?;
+    let debian = match &made.debian {
+        Ok(package) => Some(("debian", package)),
+        Err(why) => {
+            println!("SKIPPED the Debian package: {why}");
+            None
+        }
+    };
+    for (kind, package) in [("tarball", &made.tarball)].into_iter().chain(debian) {
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", SCRIPT, "sh", kind]).arg(package).arg(folder.join(kind));
+        shell.arg(site.root.join("crates/clump-capi/examples/c"));
+        let ended = command::run(&mut shell, RUN)?;
+        if !ended.success {
+            return Ok(plain(false, &format!("{kind}: {}", ended.why)));
+        }
+    }
+    Ok(plain(true, ""))
+}
