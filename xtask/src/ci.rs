@@ -19,6 +19,7 @@ mod packages;
 mod printed;
 mod processor_times;
 mod python;
+mod site;
 mod step;
 mod steps;
 mod tier;

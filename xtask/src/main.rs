@@ -16,6 +16,7 @@ mod icount;
 mod install;
 mod machines;
 mod mutants;
+mod site;
 mod source;
 mod tidy;
 mod tsan;
@@ -37,6 +38,7 @@ usage: cargo xtask TASK
   install --prefix DIR [--profile NAME]   libclump, headers, clump-cc, what pkg-config and CMake look for
   dist [--out DIR] [--profile NAME]       a tarball and a Debian package, into target/packages
   machines up N|down|check                machines with an sshd each on this machine, as root; check sorts on four of them
+  site [--out DIR]                        documents and references as static pages, into target/site
   tsan                                    the queue stress test under ThreadSanitizer
   mutants [--fresh] [NAME...]             planted bugs that the tests must find; --fresh: also caught ones
 ";
@@ -73,6 +75,7 @@ fn dispatch(args: &[String]) -> Result<bool> {
         ("install", options) => install::run(&root, options),
         ("dist", options) => dist::run(&root, options),
         ("machines", words) => machines::run(&root, words),
+        ("site", options) => site::run(&root, options),
         ("tsan", []) => tsan::run(&root),
         ("mutants", names) => mutants::run(&root, names),
         ("help" | "--help" | "-h", _) => {

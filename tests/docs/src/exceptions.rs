@@ -59,6 +59,8 @@ pub const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/proxies.md", "cargo run", LONG),
     ("docs/study.md", "clump lab study", LONG),
     ("docs/svm.md", "clump run --hosts", MACHINES),
+    ("docs/tour.md", "cargo run", LONG),
+    ("docs/tour.md", "clump run --hosts", MACHINES),
     ("docs/testing.md", "cargo ", LONG),
     ("docs/testing.md", "CLUMP_TEST_TIER", LONG),
 ];

@@ -2,7 +2,7 @@
 
 use super::step::{BUILD, RUN, Site, Step, StepOutcome, files, outcome, plain};
 use super::tier::{ALL, FROM_MERGE, Tier};
-use super::{aarch64, apps, c, matrix, net, night, oracles, packages, printed, python};
+use super::{aarch64, apps, c, matrix, net, night, oracles, packages, printed, python, site};
 use crate::command::{self, cargo};
 use crate::{icount, tidy};
 use anyhow::{Context, Result};
@@ -76,6 +76,12 @@ pub const STEPS: &[Step] = &[
         what: "the tarball and the Debian package work in an empty root folder; crates are packages",
         tiers: NIGHT,
         run: packages::tried,
+    },
+    Step {
+        name: "site",
+        what: "all links of the site lead somewhere, and a browser shows it without a server",
+        tiers: NIGHT,
+        run: site::opened,
     },
     Step {
         name: "printed",
