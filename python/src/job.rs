@@ -6,11 +6,11 @@ use crate::mailbox::{FragmentWords, Mailbox};
 use crate::owner::OwnerBound;
 use clump::Clump;
 use clump::pgas::Pgas;
-use clump::rma::{Segment, SegmentName};
+use clump::rma::{LockTable, Segment, SegmentName};
 use clump_am::{Dest, Endpoint, Handler, Payload, SharedEndpoint, Tag, Token};
 use clump_os::sync::{AtomicU64, Ordering};
 use pyo3::prelude::*;
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::sync::{Arc, OnceLock};
 
 /// Handler of fragments.
@@ -25,8 +25,16 @@ pub(crate) struct OwnerState {
     pub(crate) pgas: Pgas,
     /// Kind of the updates that this thread began since the last synchronization; 0: none.
     pub(crate) begun: Cell<u32>,
-    /// Names of the segments of locks, one of each rank, for each set of them.
-    pub(crate) locks: std::cell::RefCell<Vec<(Segment, Vec<SegmentName>)>>,
+    /// Sets of locks.
+    pub(crate) locks: std::cell::RefCell<Vec<LockSet>>,
+}
+
+/// Locks that all ranks have exported together.
+pub(crate) struct LockSet {
+    /// Those of this rank.
+    pub(crate) _exported: Segment,
+    /// Those of each rank, mapped by their first use.
+    pub(crate) homes: Vec<(SegmentName, OnceCell<LockTable>)>,
 }
 
 /// The job, joined.

@@ -2,12 +2,12 @@
 
 use crate::error::{FailureKind, failure, raised};
 use crate::hook::{settle, waiting};
-use crate::job::world;
+use crate::job::{LockSet, world};
 use crate::owner::OwnerBound;
-use clump::rma::{Guard, Lock};
+use clump::rma::{Guard, Lock, SegmentName};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::time::Duration;
 
 /// Locks of a set at each rank.
@@ -38,7 +38,8 @@ pub(crate) fn export_locks(py: Python<'_>) -> PyResult<u64> {
         if let Some(rank) = names.iter().position(|&name| name == 0) {
             return Err(clump::Error::NoMemoryAt { rank });
         }
-        Ok((own, names.into_iter().map(clump::rma::SegmentName::from_bits).collect()))
+        let homes = names.into_iter().map(|name| (SegmentName::from_bits(name), OnceCell::new()));
+        Ok(LockSet { _exported: own, homes: homes.collect() })
     })?;
     let mut sets = owner.locks.borrow_mut();
     sets.push(exported.map_err(raised)?);
@@ -55,10 +56,17 @@ impl NativeLock {
         let ranks = world.clump().nranks() as u64;
         let (set, within) = (number / (EACH * ranks), number % (EACH * ranks));
         let sets = owner.locks.borrow();
-        let names = sets.get(set as usize).map(|(_, names)| names);
-        let name = names.and_then(|names| names.get((within % ranks) as usize));
-        let name = name.ok_or_else(|| failure(FailureKind::Clump, "there is no such lock"))?;
-        let lock = owner.pgas.rma().lock(*name, within / ranks).map_err(raised)?;
+        let home = sets.get(set as usize).and_then(|set| set.homes.get((within % ranks) as usize));
+        let (name, table) =
+            home.ok_or_else(|| failure(FailureKind::Clump, "there is no such lock"))?;
+        let table = match table.get() {
+            Some(table) => table,
+            None => {
+                let opened = owner.pgas.rma().lock_table(*name).map_err(raised)?;
+                table.get_or_init(|| opened)
+            }
+        };
+        let lock = table.lock(within / ranks);
         let lock: &'static Lock = Box::leak(Box::new(lock));
         Ok(Self { state: OwnerBound::new(State { lock, guard: RefCell::new(None) }) })
     }

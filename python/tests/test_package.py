@@ -77,6 +77,63 @@ def test_the_launcher_is_in_the_package():
     assert subprocess.run([script, "--version"], capture_output=True).returncode == 0
 
 
+C_PROGRAM = """
+#include <clump.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    clump_t *cl = clump_init(&argc, &argv);
+    uint64_t all[8];
+    if (cl == NULL || clump_all_gather_u64(cl, (uint64_t)clump_rank(cl), all) < 0) return 1;
+    printf("%d sees %d\\n", clump_rank(cl), (int)all[clump_nranks(cl) - 1]);
+    return clump_finalize(cl);
+}
+"""
+
+
+def needs(*programs):
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"SKIPPED: no {program} here")
+
+
+def runs(program):
+    """A program of C runs on two nodes by the package's launcher."""
+    done = python("-m", "clump", "run", "-n", "3", "--nodes", "2", program)
+    assert done.returncode == 0, done
+    assert sorted(done.stdout.splitlines()) == ["0 sees 2", "1 sees 2", "2 sees 2"], done
+
+
+@pytest.mark.parametrize("name, end", [("cc", "c"), ("c++", "cpp")])
+def test_programs_in_c_are_compiled_for_the_packages_library(tmp_path, name, end):
+    needs(name)
+    source = tmp_path / f"prog.{end}"
+    source.write_text(C_PROGRAM)
+    done = python("-m", "clump", name, "-Wall", "-Werror", source, "-o", tmp_path / "prog")
+    assert done.returncode == 0, done
+    runs(tmp_path / "prog")
+
+
+def test_pkg_config_finds_the_packages_library(tmp_path):
+    needs("cc", "pkg-config")
+    (tmp_path / "prog.c").write_text(C_PROGRAM)
+    words = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "clump"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PKG_CONFIG_PATH": f"{clump.prefix()}/lib/pkgconfig"},
+    )
+    assert words.returncode == 0, words
+    command = ["cc", "prog.c", *words.stdout.split(), "-o", "prog"]
+    assert subprocess.run(command, cwd=tmp_path).returncode == 0, command
+    runs(tmp_path / "prog")
+
+
+@pytest.mark.parametrize("words", [["doctor"], ["lab", "--help"], ["stats", "--help"]])
+def test_commands_of_the_launcher(words):
+    done = python("-m", "clump", *words)
+    assert done.returncode == 0 and done.stdout, done
+
+
 def test_exceptions_can_be_pickled():
     import pickle
 

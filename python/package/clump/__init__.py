@@ -102,6 +102,11 @@ def launcher():
     return path
 
 
+def prefix():
+    """Returns the folder of libclump (`lib`), its headers (`include`), and what pkg-config reads."""
+    return _os.path.dirname(_os.path.abspath(__file__))
+
+
 __all__ = [
     "CellError",
     "ClumpError",
@@ -129,6 +134,7 @@ __all__ = [
     "handler",
     "init",
     "launcher",
+    "prefix",
     "notify",
     "start",
     "svm",

@@ -1,13 +1,19 @@
-"""`python -m clump run|doctor|lab|...`: the launcher of the package, with this interpreter."""
+"""`python -m clump run|doctor|lab|cc|...`: the launcher of the package, with this interpreter, and
+the C compiler with what programs need that use its libclump."""
 
 import os
 import sys
 
 from . import launcher as _path
+from . import prefix as _prefix
 
 _USAGE = """usage: python -m clump run [OPTIONS] script.py [ARGUMENTS]
        python -m clump run [OPTIONS] -m module [ARGUMENTS]
-       python -m clump doctor|lab|stats|top ... (commands of the launcher: --help)"""
+       python -m clump doctor|lab|stats|top ... (commands of the launcher: --help)
+       python -m clump cc|c++ prog.c -o prog (the compiler, or $CLUMP_CC, $CLUMP_CXX)"""
+
+#: Compilers: the variable that names another, the one by default, and words of ours.
+_COMPILERS = {"cc": ("CLUMP_CC", "cc", []), "c++": ("CLUMP_CXX", "c++", ["-std=gnu++20"])}
 
 
 def command(arguments):
@@ -17,11 +23,24 @@ def command(arguments):
     a failure of one rank ends the job and ranks wait for each other at the end.
     """
     arguments = list(arguments)
+    if arguments and arguments[0] in _COMPILERS:
+        return compiler(arguments[0], arguments[1:])
     if arguments[:1] == ["run"]:
         for at, argument in enumerate(arguments):
             if argument in ("-m", "-c") or argument.endswith(".py"):
                 return [_path(), *arguments[:at], sys.executable, "-m", "clump._rank", *arguments[at:]]
     return [_path(), *arguments]
+
+
+def compiler(name, arguments):
+    """Returns the command that compiles a program, or links it with the package's libclump."""
+    variable, program, words = _COMPILERS[name]
+    folder = _prefix()
+    command = [os.environ.get(variable) or program, *words, f"-I{folder}/include", *arguments]
+    if not {"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"}.intersection(arguments):
+        library = os.path.join(folder, "lib")
+        command += [f"-L{library}", "-Xlinker", "-rpath", "-Xlinker", library, "-l:libclump.so.1"]
+    return command
 
 
 def main():
@@ -38,9 +57,9 @@ def launcher():
 
 def _exec(words):
     try:
-        os.execv(words[0], words)
+        os.execvp(words[0], words)
     except OSError as error:
-        sys.exit(f"clump: the launcher {words[0]} cannot be executed: {error}")
+        sys.exit(f"clump: {words[0]} cannot be executed: {error}")
 
 
 if __name__ == "__main__":

@@ -17,11 +17,12 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
-#: Set in ranks, which execute the test itself.
-_VARIABLE = "CLUMP_PYTEST_SECONDS"
+#: Set in ranks, which execute the test itself: the time at which the job is ended.
+_VARIABLE = "CLUMP_PYTEST_UNTIL"
 
 
 def pytest_configure(config):
@@ -32,7 +33,7 @@ def pytest_configure(config):
         import faulthandler
 
         # Before the launcher ends the job, which then reports what each rank waits for.
-        seconds = max(float(os.environ[_VARIABLE]) - 1, 0.5)
+        seconds = max(float(os.environ[_VARIABLE]) - time.time() - 1, 0.5)
         faulthandler.dump_traceback_later(seconds, file=os.fdopen(os.dup(2), "w"))
 
 
@@ -66,7 +67,7 @@ def _failure(item, n, nodes, timeout):
             text=True,
             stdin=subprocess.DEVNULL,
             cwd=item.config.invocation_params.dir,
-            env={**os.environ, _VARIABLE: str(timeout), "PYTHONDONTWRITEBYTECODE": "1"},
+            env={**os.environ, _VARIABLE: str(time.time() + timeout), "PYTHONDONTWRITEBYTECODE": "1"},
         )
         if done.returncode == 0:
             return None

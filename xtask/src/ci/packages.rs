@@ -1,11 +1,11 @@
 //! The step that makes the packages and tries them in root folders that hold nothing else.
 
-use super::step::{BUILD, RUN, Site, StepOutcome, outcome, plain};
+use super::step::{BUILD, RUN, Site, StepOutcome, files, outcome, plain};
 use crate::command::{self, cargo};
 use crate::{dist, host};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Tries one package: `sh -ec SCRIPT sh KIND PACKAGE FOLDER EXAMPLES`.
@@ -16,13 +16,9 @@ const SCRIPT: &str = include_str!("packages.sh");
 /// # Errors
 /// Fails if a program cannot be started or a folder cannot be made.
 pub fn tried(site: &Site) -> Result<StepOutcome> {
-    let crates = command::run(
-        &mut cargo(
-            &site.root,
-            &["package", "--workspace", "--no-verify", "--allow-dirty", "--quiet"],
-        ),
-        BUILD,
-    )?;
+    let mut package = cargo(&site.root, &["package", "--no-verify", "--allow-dirty", "--quiet"]);
+    package.args(public(&site.root)?.iter().flat_map(|name| ["--package", name]));
+    let crates = command::run(&mut package, BUILD)?;
     if !crates.success {
         return Ok(outcome(crates));
     }
@@ -38,6 +34,20 @@ pub fn tried(site: &Site) -> Result<StepOutcome> {
     let done = in_folder(site, &folder);
     fs::remove_dir_all(&folder).ok();
     done
+}
+
+/// Returns the names of the crates that others may use: those below `crates/` and `apps/`.
+fn public(root: &Path) -> Result<Vec<String>> {
+    let folders = [root.join("crates"), root.join("apps")];
+    let manifests = folders.iter().flat_map(|folder| files(folder, "", ""));
+    let name = |folder: PathBuf| {
+        let manifest = folder.join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).with_context(|| manifest.display().to_string())?;
+        let manifest: toml::Table = toml::from_str(&text)?;
+        let name = manifest.get("package").and_then(|package| package.get("name")?.as_str());
+        Ok(name.context("a crate has a name")?.to_owned())
+    };
+    manifests.map(name).collect()
 }
 
 fn in_folder(site: &Site, folder: &Path) -> Result<StepOutcome> {

@@ -9,11 +9,14 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Builds other distributions: `sh -ec SCRIPT sh TREE TARGET FOLDER PYTHON`.
+const ELSEWHERE: &str = include_str!("python.sh");
 /// Packages that the build and the suite need.
 const NEEDED: [&str; 4] = ["maturin>=1.9,<2", "numpy", "pytest", "hypothesis"];
 
-/// Packages for tests that are skipped without them, installed at night: MPI beside clump.
-const FOR_NIGHTS: [&str; 2] = ["mpi4py", "mpich"];
+/// Packages for tests that are skipped without them, installed at night: MPI beside clump,
+/// Jupyter, other installers.
+const FOR_NIGHTS: [&str; 6] = ["mpi4py", "mpich", "nbclient", "ipykernel", "uv", "pipx"];
 
 /// Lints, builds, installs and tests the package.
 ///
@@ -53,20 +56,40 @@ pub fn package(site: &Site) -> Result<StepOutcome> {
     };
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "install", "--quiet", "--force-reinstall", "--no-deps"]);
-    let installed = command::run(install.arg(wheel), RUN)?;
+    let installed = command::run(install.arg(&wheel), RUN)?;
     if !installed.success {
         return Ok(outcome(installed));
     }
-    Ok(outcome(suite(site, &python, &path)?))
+    let ended = suite(site, &python, &path, &wheel)?;
+    if !ended.success || site.tier != Tier::Night {
+        return Ok(outcome(ended));
+    }
+    Ok(match elsewhere(site, &python, &path)? {
+        Some(why) => StepOutcome::Failed(why, ended.counts),
+        None => outcome(ended),
+    })
+}
+
+/// Builds a wheel from a source distribution, and one for ARM, whose launcher is started under
+/// QEMU; returns what went wrong, if anything.
+fn elsewhere(site: &Site, python: &Path, path: &std::ffi::OsStr) -> Result<Option<String>> {
+    let folder = site.scratch()?.join("python-elsewhere");
+    let mut shell = Command::new("sh");
+    shell.args(["-ec", ELSEWHERE, "sh"]).args([&site.root, &site.target, &folder]).arg(python);
+    shell.env("PATH", path).env("CLUMP_PYTHON_PROFILE", "dev");
+    let ended = command::run(&mut shell, BUILD)?;
+    let _ = std::fs::remove_dir_all(folder);
+    Ok((!ended.success).then_some(ended.why))
 }
 
 /// Runs the suite; its counts are those of its last line.
-fn suite(site: &Site, python: &Path, path: &std::ffi::OsStr) -> Result<Ended> {
+fn suite(site: &Site, python: &Path, path: &std::ffi::OsStr, wheel: &Path) -> Result<Ended> {
     let folder = site.target.join("python/tests-of-ci");
     let mut suite = Command::new(python);
     suite.args(["-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp"]);
     suite.arg(&folder).arg("tests").current_dir(site.root.join("python"));
     suite.env("PATH", path).env(command::TEST_TIER, site.tier.name());
+    suite.env("CLUMP_TEST_WHEEL", wheel);
     let mut ended = command::run(&mut suite, RUN * 3)?;
     ended.counts = pytest_counts(&ended.stdout);
     let _ = std::fs::remove_dir_all(folder);
