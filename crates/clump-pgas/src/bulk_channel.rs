@@ -4,15 +4,22 @@
 use crate::element::Element;
 use crate::error::{ErrorKind, Result};
 use crate::layout::Layout;
-use crate::pgas::Pgas;
+use crate::pgas::{Pgas, took_part};
 use crate::ring::{RingSpan, places};
 use crate::spread::Spread;
-use clump_rma::Signal;
+use clump_rma::{Comparison, Signal};
 use std::cell::{Cell, RefCell};
+use std::time::Duration;
 use zerocopy::IntoBytes;
 
 /// Bit of the word that a sender writes: it sends no more.
 const FINISHED: u64 = 1 << 63;
+/// Bit of the word that is added to when something happens: all ranks are idle.
+const QUIET: u64 = 1 << 63;
+/// Weight of an active rank beside that of an item in flight.
+const ACTIVE: u64 = 1 << 48;
+/// Longest sleep without a look at what could have been missed.
+const MAX_NAP: Duration = Duration::from_millis(20);
 
 /// Channels from each rank to each. Items of one sender arrive in their order. Its memory is freed
 /// when a rank drops it: let all ranks be done with it before ([`BulkChannel::finish`]).
@@ -25,11 +32,19 @@ pub struct BulkChannel<T> {
     ends: Spread<u64>,
     /// Firsts of each sender's rings at receivers, written by these.
     credits: Spread<u64>,
+    /// A word of each rank that others add to when they have sent, received or ended something.
+    events: Spread<u64>,
+    /// Active ranks and items in flight, at rank 0.
+    in_flight: Spread<u64>,
     capacity: usize,
     /// Items sent to each rank.
     sent: RefCell<Vec<u64>>,
-    /// Items received from each rank.
+    /// Items received from each rank, and those that it has credit for.
     received: RefCell<Vec<u64>>,
+    credited: RefCell<Vec<u64>>,
+    /// Items sent less items received that are not counted in `in_flight`.
+    uncounted: Cell<u64>,
+    buffer: RefCell<Vec<T>>,
     /// Sender that is received from first, in turn.
     turn: Cell<usize>,
 }
@@ -48,9 +63,14 @@ impl<T: Element> BulkChannel<T> {
             items: pgas.spread(rings.saturating_mul(capacity), Layout::Block)?,
             ends: pgas.spread(rings, Layout::Block)?,
             credits: pgas.spread(rings, Layout::Block)?,
+            events: pgas.spread(ranks, Layout::Block)?,
+            in_flight: pgas.spread(1, Layout::Block)?,
             capacity,
             sent: none(),
             received: none(),
+            credited: none(),
+            uncounted: Cell::new(0),
+            buffer: RefCell::default(),
             turn: Cell::new(0),
         })
     }
@@ -78,7 +98,40 @@ impl<T: Element> BulkChannel<T> {
             rest = behind;
         }
         debug_assert!(fit <= items.len() && rest.len() + fit == items.len(), "the first of them");
+        self.uncounted.set(self.uncounted.get().wrapping_add(fit as u64));
+        if fit > 0 {
+            self.notify(to, 1)?;
+        }
         Ok(fit)
+    }
+
+    /// Adds to the word of events of a rank, behind what was sent to it.
+    fn notify(&self, to: usize, value: u64) -> Result<()> {
+        self.pgas.rma().fence();
+        self.write_word(&self.events, to, (value, true))
+    }
+
+    fn write_word(&self, words: &Spread<u64>, at: usize, (value, adds): (u64, bool)) -> Result<()> {
+        let word = words.ptr(at).ok_or(ErrorKind::NoSuchRank { rank: at })?;
+        debug_assert!(at < words.len(), "a word of this array");
+        let peer = self.pgas.inner.peer(word.segment())?;
+        Ok(peer.target.signal(word.offset(), value, adds)?)
+    }
+
+    /// Returns this rank's word of events. What is looked at afterwards is what it counts, or newer.
+    fn events(&self) -> Result<u64> {
+        Ok(self.events.local().get(0)?)
+    }
+
+    /// Sleeps until there are other events than these.
+    fn await_event(&self, seen: u64) -> Result<()> {
+        let own = self.events.part(self.pgas.rank());
+        let own = own.ok_or(ErrorKind::NoSuchRank { rank: self.pgas.rank() })?;
+        debug_assert_eq!(self.events.local().len(), 1, "a word of each rank");
+        self.pgas.inner.wait(|| {
+            own.target.when_within(0, Comparison::NotEqual, seen, Some(MAX_NAP))?;
+            Ok(())
+        })
     }
 
     /// Writes items into a ring, and its end behind them.
@@ -110,6 +163,7 @@ impl<T: Element> BulkChannel<T> {
     ) -> Result<()> {
         let mut rest = items;
         loop {
+            let seen = self.events()?;
             let sent = self.try_send(to, rest)?;
             debug_assert!(sent <= rest.len(), "no more than there are");
             rest = rest.get(sent..).unwrap_or_default();
@@ -117,7 +171,7 @@ impl<T: Element> BulkChannel<T> {
                 return Ok(());
             }
             if sent == 0 && self.receive(&mut receive)? == 0 {
-                std::thread::yield_now();
+                self.await_event(seen)?;
             }
         }
     }
@@ -129,7 +183,7 @@ impl<T: Element> BulkChannel<T> {
     /// Fails as `receive` does, whose items are received then; or if a message fails.
     pub fn receive(&self, mut receive: impl FnMut(usize, &[T]) -> Result<()>) -> Result<usize> {
         self.pgas.poll()?;
-        let (me, ranks) = (self.pgas.rank(), self.pgas.nranks());
+        let ranks = self.pgas.nranks();
         let first_sender = self.turn.replace((self.turn.get() + 1) % ranks);
         let mut all = 0;
         for sender in (0..ranks).map(|turn| (first_sender + turn) % ranks) {
@@ -141,7 +195,9 @@ impl<T: Element> BulkChannel<T> {
                 continue;
             }
             debug_assert!(first <= end, "ends grow");
-            let mut items = vec![T::new_zeroed(); count];
+            let mut items = self.buffer.take();
+            items.clear();
+            items.resize(count, T::new_zeroed());
             let mut rest = &mut items[..];
             for (place, count) in places(first, count, self.capacity) {
                 let (these, behind) = rest.split_at_mut(count);
@@ -152,12 +208,30 @@ impl<T: Element> BulkChannel<T> {
             if let Some(received) = self.received.borrow_mut().get_mut(sender) {
                 *received = end;
             }
-            // Credits have no order: a later one stands.
-            self.credits.at(sender * ranks + me).now().max(end)?;
+            self.uncounted.set(self.uncounted.get().wrapping_sub(count as u64));
+            self.credit(sender, end)?;
             all += count;
-            receive(sender, &items)?;
+            let handled = receive(sender, &items);
+            self.buffer.replace(items);
+            handled?;
         }
         Ok(all)
+    }
+
+    /// Gives a sender its room back, once that is a fourth of a ring: with less it does not wait.
+    fn credit(&self, sender: usize, end: u64) -> Result<()> {
+        let mut credited = self.credited.borrow_mut();
+        let Some(credit) = credited.get_mut(sender) else { return Ok(()) };
+        debug_assert!(*credit <= end, "ends grow");
+        if (end - *credit) as usize * 4 < self.capacity {
+            return Ok(());
+        }
+        *credit = end;
+        let word = sender * self.pgas.nranks() + self.pgas.rank();
+        // In order: no credit is replaced by an older one.
+        self.pgas.rma().fence();
+        self.write_word(&self.credits, word, (end, false))?;
+        self.notify(sender, 1)
     }
 
     /// Returns the word that a sender writes at this rank.
@@ -180,15 +254,14 @@ impl<T: Element> BulkChannel<T> {
         for to in 0..ranks {
             let end = self.sent.borrow().get(to).copied().unwrap_or_default();
             let word = to * ranks + me;
-            if let Some(word) = self.ends.ptr(word) {
-                debug_assert!(end & FINISHED == 0, "nobody sends so many");
-                self.pgas.rma().fence();
-                let peer = self.pgas.inner.peer(word.segment())?;
-                peer.target.signal(word.offset(), end | FINISHED, false)?;
-            }
+            debug_assert!(end & FINISHED == 0, "nobody sends so many");
+            self.pgas.rma().fence();
+            self.write_word(&self.ends, word, (end | FINISHED, false))?;
+            self.notify(to, 1)?;
         }
         let mut failure = Ok(());
         loop {
+            let seen = self.events()?;
             // Before the receive: what was sent before the end is there then.
             let finished = (0..ranks).try_fold(true, |all, sender| {
                 Ok::<_, crate::error::Error>(all && self.end(sender)? & FINISHED != 0)
@@ -204,7 +277,7 @@ impl<T: Element> BulkChannel<T> {
                 break;
             }
             if received == 0 {
-                std::thread::yield_now();
+                self.await_event(seen)?;
             }
         }
         debug_assert!(self.sent.borrow().len() == ranks, "a count for each rank");
@@ -216,7 +289,83 @@ impl<T: Element> BulkChannel<T> {
         }
         self.sent.borrow_mut().fill(0);
         self.received.borrow_mut().fill(0);
+        self.credited.borrow_mut().fill(0);
+        self.uncounted.set(0);
         self.pgas.barrier()?;
         failure
+    }
+
+    /// Runs `work`, which may send, and `receive` on what arrives, until `work` has returned false
+    /// at all ranks and nothing is in flight. `work` is called again after each receive. A
+    /// collective; termination is detected by counting active ranks and items in flight.
+    ///
+    /// # Errors
+    /// Fails with the first error of `work` or `receive`, when all is over: until then what arrives
+    /// here is dropped ([`Error::took_part`]). Or if a rank died or left.
+    ///
+    /// [`Error::took_part`]: crate::Error::took_part
+    pub fn run(
+        &self,
+        mut work: impl FnMut() -> Result<bool>,
+        mut receive: impl FnMut(usize, &[T]) -> Result<()>,
+    ) -> Result<()> {
+        let (me, ranks) = (self.pgas.rank(), self.pgas.nranks());
+        let in_flight = || self.in_flight.at(0);
+        if me == 0 {
+            in_flight().write(ACTIVE.wrapping_mul(ranks as u64))?;
+        }
+        let before = self.events()? & QUIET;
+        self.pgas.barrier()?;
+        let mut failure = Ok(());
+        while self.events()? & QUIET == before {
+            // This rank is counted as active.
+            loop {
+                let received = self.receive(|from, items| {
+                    if failure.is_ok() {
+                        failure = receive(from, items);
+                    }
+                    Ok(())
+                })?;
+                let more = if failure.is_ok() { work() } else { Ok(false) };
+                let more = more.unwrap_or_else(|error| {
+                    failure = Err(error);
+                    false
+                });
+                if received == 0 && !more {
+                    break;
+                }
+            }
+            let change = self.uncounted.take().wrapping_sub(ACTIVE);
+            debug_assert!(change != 0, "a rank goes idle");
+            let left = in_flight().fetch_add(change)?.wait()?.wrapping_add(change);
+            if left == 0 {
+                (0..ranks).try_for_each(|rank| self.notify(rank, QUIET))?;
+            }
+            self.await_items(before)?;
+        }
+        let over = self.pgas.barrier();
+        debug_assert!(self.uncounted.get() == 0, "nothing is in flight");
+        over.and(took_part(failure))
+    }
+
+    /// Waits, as an idle rank, until something arrives, and is active again; or until all ranks
+    /// are idle.
+    fn await_items(&self, before: u64) -> Result<()> {
+        let ranks = self.pgas.nranks();
+        loop {
+            let seen = self.events()?;
+            if seen & QUIET != before {
+                return Ok(());
+            }
+            for sender in 0..ranks {
+                let first = self.received.borrow().get(sender).copied().unwrap_or_default();
+                debug_assert!(first <= self.end(sender)? & !FINISHED, "ends grow");
+                if self.end(sender)? & !FINISHED != first {
+                    self.in_flight.at(0).fetch_add(ACTIVE)?.wait()?;
+                    return Ok(());
+                }
+            }
+            self.await_event(seen)?;
+        }
     }
 }

@@ -2,13 +2,19 @@
 //! ranks of the node first.
 
 use crate::element::Element;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
 use crate::lock_array::{LockArray, LockKind};
 use crate::pgas::{Pgas, took_part};
 use crate::ring::{RingSpan, places};
 use crate::spread::Spread;
+use clump_rma::Comparison;
 use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+/// Shortest and longest sleep of an idle rank before it looks again if others have tasks.
+const MIN_NAP: Duration = Duration::from_micros(20);
+const MAX_NAP: Duration = Duration::from_millis(2);
 
 /// Queues of all ranks. Their memory is freed when a rank drops them: let all ranks be done with
 /// them before ([`Pgas::barrier`]).
@@ -21,6 +27,9 @@ pub struct WorkQueues<T> {
     locks: LockArray,
     /// Ranks that have tasks, or may get some.
     active: Spread<u64>,
+    /// A word of each rank: the last run of which all tasks are done.
+    over: Spread<u64>,
+    runs: Cell<u64>,
     capacity: usize,
     /// Tasks of this rank beyond the capacity, which nobody steals.
     private: RefCell<Vec<T>>,
@@ -61,6 +70,8 @@ impl<T: Element> WorkQueues<T> {
             spans: pgas.spread(ranks, Layout::Block)?,
             locks: LockArray::create(pgas, ranks, LockKind::Queue)?,
             active: pgas.spread(1, Layout::Block)?,
+            over: pgas.spread(ranks, Layout::Block)?,
+            runs: Cell::new(0),
             capacity,
             private: RefCell::default(),
             victims,
@@ -189,6 +200,7 @@ impl<T: Element> WorkQueues<T> {
         if self.pgas.rank() == 0 {
             counter().write(self.pgas.nranks() as u64)?;
         }
+        self.runs.set(self.runs.get() + 1);
         self.pgas.barrier()?;
         let mut failure = Ok(());
         loop {
@@ -207,7 +219,7 @@ impl<T: Element> WorkQueues<T> {
             } else if self.steal_from_any()? {
                 continue;
             }
-            counter().fetch_add(u64::MAX)?.wait()?;
+            self.go_idle()?;
             if !self.await_tasks(failure.is_ok())? {
                 break;
             }
@@ -223,15 +235,38 @@ impl<T: Element> WorkQueues<T> {
         over.and(took_part(failure))
     }
 
+    /// Counts this rank as idle. The last one tells the others.
+    fn go_idle(&self) -> Result<()> {
+        let active = self.active.at(0).fetch_add(u64::MAX)?.wait()?;
+        debug_assert!(active > 0, "this rank was active");
+        if active > 1 {
+            return Ok(());
+        }
+        for rank in 0..self.pgas.nranks() {
+            let word = self.over.part(rank).ok_or(ErrorKind::NoSuchRank { rank })?;
+            word.target.signal(0, self.runs.get(), false)?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if all tasks of this run are done; sleeps until then, at most so long.
+    fn is_over(&self, nap: Duration) -> Result<bool> {
+        let rank = self.pgas.rank();
+        let own = self.over.part(rank).ok_or(ErrorKind::NoSuchRank { rank })?;
+        debug_assert!(nap <= MAX_NAP, "others may get tasks meanwhile");
+        let (reached, run) = (Comparison::AtLeast, self.runs.get());
+        let over = || Ok(own.target.when_within(0, reached, run, Some(nap))?.is_some());
+        self.pgas.inner.wait(over)
+    }
+
     /// Waits, as an idle rank, until others have tasks, and is active again with some. Returns
     /// false once all ranks are idle: then there are none, since each went idle with an empty
     /// queue, or with an error, and gets tasks only while it is active.
     fn await_tasks(&self, works: bool) -> Result<bool> {
-        let counter = || self.active.at(0);
         debug_assert!(!works || self.private.borrow().is_empty(), "it went idle without tasks");
-        while counter().read()? > 0 {
-            self.pgas.poll()?;
-            std::thread::yield_now();
+        let mut nap = Duration::ZERO;
+        while !self.is_over(nap)? {
+            nap = (nap * 2).clamp(MIN_NAP, MAX_NAP);
             if !works {
                 continue;
             }
@@ -240,11 +275,11 @@ impl<T: Element> WorkQueues<T> {
                 if self.span(victim)?.len() == 0 {
                     continue;
                 }
-                counter().fetch_add(1)?.wait()?;
+                self.active.at(0).fetch_add(1)?.wait()?;
                 if self.steal(victim)? {
                     return Ok(true);
                 }
-                counter().fetch_add(u64::MAX)?.wait()?;
+                self.go_idle()?;
             }
         }
         Ok(false)

@@ -211,6 +211,45 @@ fn others_do_the_tasks_of_a_rank_that_fails() {
 }
 
 #[test]
+fn work_that_others_send_ends_when_nothing_is_in_flight() {
+    everywhere(move |_, pgas| {
+        let (me, ranks) = (pgas.rank(), pgas.nranks());
+        for (capacity, depth) in [(1, 6), (64, pick(8, 12))] {
+            let channel = BulkChannel::<u64>::open(pgas, capacity).unwrap();
+            for _ in 0..2 {
+                // Each number makes two that are one less, at ranks that it chooses.
+                let waiting = std::cell::RefCell::new(vec![depth; usize::from(me == 0)]);
+                let done = std::cell::Cell::new(0_u64);
+                let receive = |_: usize, items: &[u64]| {
+                    waiting.borrow_mut().extend(items);
+                    Ok(())
+                };
+                let work = || {
+                    let Some(next) = waiting.borrow_mut().pop() else { return Ok(false) };
+                    done.set(done.get() + 1);
+                    for child in (0..2_usize).filter(|_| next > 0) {
+                        let to = (me * 3 + done.get() as usize + child) % ranks;
+                        channel.send(to, &[next - 1], receive)?;
+                    }
+                    Ok(true)
+                };
+                channel.run(work, receive).unwrap();
+                assert!(waiting.borrow().is_empty(), "nothing is left");
+                let all = pgas.team().all_reduce(done.get(), clump_coll::Sum).unwrap();
+                assert_eq!(all, (2 << depth) - 1);
+            }
+            // An error of one rank ends the run of all.
+            let failed = channel.run(
+                || if me == 0 { Err(ErrorKind::BadArguments.into()) } else { Ok(false) },
+                |_, _| Ok(()),
+            );
+            assert_eq!(failed.is_err(), me == 0, "{failed:?}");
+            channel.finish(|_, _| Ok(())).unwrap();
+        }
+    });
+}
+
+#[test]
 fn items_of_each_sender_arrive_once_and_in_order() {
     let rounds = pick(15, 80);
     everywhere(move |_, pgas| {
