@@ -14,10 +14,13 @@
 //!    options alone, not on ranks, nodes or the order of messages.
 //! 2. A search that has not seen all states does not end as one without errors.
 
+pub mod c_code;
 pub mod cells;
 pub mod checker;
+pub mod checkpoint;
 pub mod code;
 pub mod command;
+pub mod compiled;
 pub mod compiler;
 pub mod engine;
 pub mod exchange;

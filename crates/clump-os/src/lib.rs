@@ -42,6 +42,7 @@ pub mod lifeline;
 pub mod limit;
 pub mod link;
 pub mod listeners;
+pub mod loaded_code;
 pub mod local_listener;
 pub mod lookahead;
 pub mod map;

@@ -1,25 +1,27 @@
 //! `clump app murphi`.
 
+use crate::murphi::checkpoint::Checkpoints;
+use crate::murphi::compiled::{CompiledModel, LibraryFolder};
 use crate::murphi::engine::StepEngine;
 use crate::murphi::exchange::StateExchange;
-use crate::murphi::explorer::{DeadlockMode, ModelSearch, SearchResult};
+use crate::murphi::explorer::{DeadlockMode, ModelSearch, SearchBounds, SearchOrder, SearchResult};
 use crate::murphi::lexer::MAX_TEXT;
 use crate::murphi::models;
 use crate::murphi::packing::StatePacking;
 use crate::murphi::reader::read;
-use crate::murphi::store::{StateStore, fingerprint};
+use crate::murphi::store::{StateStore, StoreBounds, fingerprint};
 use crate::murphi::symmetry::{StateReduction, SymmetryMode};
 use crate::murphi::tree::CheckedModel;
 use crate::murphi::verdict;
 use crate::run::AppRun;
-use anyhow::{Result, anyhow};
+use anyhow::{Context, Result, anyhow};
 use clap::Args;
 use clump::Clump;
 use clump_app_frame::InputSize;
 use clump_app_frame::diagnostic::Diagnostic;
 use clump_app_frame::size::parse_bytes;
 use clump_os::{available, console, text_file};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 
@@ -62,6 +64,27 @@ pub struct MurphiArgs {
     /// Seconds between lines of progress; 0: none
     #[arg(long, value_name = "S", default_value = "10")]
     pub progress: u64,
+    /// Order in which states are expanded
+    #[arg(long, value_enum, default_value = "levels")]
+    pub order: SearchOrder,
+    /// Compile the model to machine code, by `cc`, where there is one
+    #[arg(long)]
+    pub compiled: bool,
+    /// Folder for what memory has no room for: the search goes on there, slower
+    #[arg(long, value_name = "DIR")]
+    pub spill: Option<PathBuf>,
+    /// Keep no parents of states with --compact: less memory, and no path to an error
+    #[arg(long, requires = "compact")]
+    pub no_trace: bool,
+    /// Folder for checkpoints, which the ranks write at ends of levels
+    #[arg(long, value_name = "DIR")]
+    pub checkpoint: Option<PathBuf>,
+    /// Seconds between checkpoints, at least; 0: at the end of each level
+    #[arg(long, value_name = "S", default_value = "600")]
+    pub checkpoint_every: u64,
+    /// Go on from the last checkpoint in the folder, on any number of ranks
+    #[arg(long, requires = "checkpoint")]
+    pub resume: bool,
     /// Search again with the serial version, which interprets the model, and compare the counts;
     /// built-in models of size ci always do
     #[arg(long)]
@@ -82,6 +105,8 @@ fn parse_constant(text: &str) -> Result<(String, i64), String> {
 pub struct PreparedModel {
     model: CheckedModel,
     reduction: StateReduction,
+    /// Number of the text, the constants, and the options that states depend on.
+    number: u64,
     /// Built-in.
     own: bool,
 }
@@ -115,7 +140,12 @@ pub fn prepare(args: &MurphiArgs) -> Result<PreparedModel, ExitCode> {
     let model = checked.map_err(|error| wrong(&error.show(&args.model, &text)))?;
     let reduction = StateReduction::new(&model, args.symmetry)
         .map_err(|why| wrong(&format!("{}: {why}", args.model)))?;
-    Ok(PreparedModel { model, reduction, own: is_own })
+    if args.checkpoint.is_some() && args.order == SearchOrder::Asynchronous {
+        return Err(wrong("clump: checkpoints are written at ends of levels: use --order levels"));
+    }
+    let all = format!("{text}\0{constants:?}\0{:?}\0{:?}", args.symmetry, args.compact);
+    let number = fingerprint(&all.bytes().map(u64::from).collect::<Vec<_>>());
+    Ok(PreparedModel { model, reduction, number, own: is_own })
 }
 
 /// Searches the states of a model on all ranks of the job that this process belongs to.
@@ -127,30 +157,37 @@ pub fn run(args: &MurphiArgs, prepared: PreparedModel) -> Result<ExitCode> {
     let gas = cl.pgas()?;
     let node_of: Vec<usize> = (0..cl.nranks()).filter_map(|rank| cl.node_of(rank)).collect();
     let memory = memory_of_rank(args, &cl, &node_of)?;
-    let mut run = AppRun::begin(&gas, "murphi", args.size, node_of);
-    let PreparedModel { model, reduction, own } = prepared;
+    let mut run = AppRun::begin(&gas, "murphi", args.size, node_of.clone());
+    let PreparedModel { model, reduction, number, own } = prepared;
     let model = Rc::new(model);
     let packing = StatePacking::of(&model);
     let has_symmetry = args.symmetry != SymmetryMode::Off;
-    let engine = StepEngine::new(model.clone(), has_symmetry);
-    let store = StateStore::new(packing.words(), args.compact, memory);
-    let exchange = StateExchange::open(&cl, store, packing.words(), run.traffic())?;
-    let (bits, deadlock) = (packing.bits(), args.deadlock);
-    let (progress, max_states) = (args.progress, args.max_states);
-    let mut search = ModelSearch {
-        cl: &cl,
-        engine,
-        packing,
-        reduction,
-        exchange,
-        deadlock,
-        progress,
-        max_states,
+    let mut engine = StepEngine::new(model.clone(), has_symmetry);
+    if args.compiled {
+        let steps = run.phase("compiling", || compile(&cl, &node_of, &mut engine, &packing))?;
+        run.report().choice("steps by", steps);
+    }
+    let bounds = StoreBounds {
+        words: packing.words(),
+        compact: args.compact,
+        max_bytes: memory,
+        spill: args.spill.clone(),
+        traces: !args.no_trace,
     };
+    let store = StateStore::new(bounds).context("the folder of --spill")?;
+    let exchange = Rc::new(StateExchange::open(&gas, store, packing.words(), run.traffic())?);
+    let (bits, deadlock) = (packing.bits(), args.deadlock);
+    let (progress, max_states, order) = (args.progress, args.max_states, args.order);
+    let bounds = SearchBounds { deadlock, progress, max_states, order };
+    let mut search = ModelSearch::new(&cl, engine, (packing, reduction), exchange, bounds);
+    if let Some(folder) = &args.checkpoint {
+        let checkpoints = Checkpoints::new(folder, args.checkpoint_every, number, args.resume)?;
+        search.checkpoints = Some(checkpoints);
+    }
     cl.barrier()?;
     let result = run.phase("search", || search.run())?;
     describe(&mut run, args, (bits, &result));
-    run.report_traffic(&search.exchange.traffic)?;
+    run.report_traffic(&search.exchange.traffic())?;
     let check = args.check || (own && args.size == InputSize::Ci);
     let small = result.states.saturating_mul(u64::from(model.cells)) <= MAX_SERIAL_CELLS;
     let bounds = verdict::VerdictBounds {
@@ -163,6 +200,46 @@ pub fn run(args: &MurphiArgs, prepared: PreparedModel) -> Result<ExitCode> {
     let code = ending.code();
     let finished = run.finish(args.json)?;
     Ok(if code == 0 { finished } else { ExitCode::from(code) })
+}
+
+/// Has the first rank of each node compile the model. Returns what steps are made by. Collective.
+fn compile(
+    cl: &Clump,
+    node_of: &[usize],
+    engine: &mut StepEngine,
+    packing: &StatePacking,
+) -> Result<String> {
+    let node = node_of.get(cl.rank());
+    let first = node_of.iter().position(|it| Some(it) == node).unwrap_or(0);
+    let model = engine.model.clone();
+    let (mut folder, mut made) = (None, Ok(()));
+    if first == cl.rank() {
+        made = LibraryFolder::new().and_then(|new| {
+            let compiled = new.compile(&model, packing);
+            folder = Some(new);
+            compiled
+        });
+    }
+    let name = |folder: &LibraryFolder| folder.number();
+    let mine = if made.is_ok() { folder.as_ref().map_or([0; 2], name) } else { [0; 2] };
+    let all = cl.all_gather(mine)?;
+    let number = all.get(first).copied().unwrap_or_default();
+    let loaded = match number {
+        [0, _] => made.and(Err(anyhow!("another rank has not compiled it"))),
+        number => CompiledModel::load(&LibraryFolder::library(number), &model, packing),
+    };
+    // The library is mapped, and its file not needed any more.
+    cl.barrier()?;
+    Ok(match loaded {
+        Ok(compiled) => {
+            engine.use_compiled(compiled);
+            "machine code".into()
+        }
+        Err(why) => {
+            console::err(&format!("clump: rank {} runs byte code: {why:#}", cl.rank()));
+            "byte code".into()
+        }
+    })
 }
 
 /// Returns the bytes that each rank has for states: the least of all ranks' shares. Nodes can be on
@@ -195,11 +272,21 @@ fn describe(run: &mut AppRun, args: &MurphiArgs, (bits, result): (u64, &SearchRe
     report.choice("symmetry", args.symmetry.name());
     let kept = args.compact.map_or("whole".to_owned(), |bits| format!("{bits}-bit keys"));
     report.choice("states kept", kept);
+    report.choice("order", args.order.name());
     report.count("states", result.states);
     report.count("rules fired", result.fired);
-    report.count("depth", result.depth);
-    report.count("widest level", result.widest);
+    if args.order == SearchOrder::Levels {
+        report.count("depth", result.depth);
+        report.count("widest level", result.widest);
+    }
     report.count("bits of a state", bits);
     report.count("bytes for states", result.bytes);
+    if args.spill.is_some() {
+        report.count("bytes on disk", result.disk_bytes);
+    }
+    if args.compact.is_some() {
+        let bytes = result.key_bytes as f64 / result.states.max(1) as f64;
+        report.figure("bytes of a state's key", bytes);
+    }
     report.figure("thousand states a second", result.states as f64 / seconds / 1e3);
 }

@@ -1,9 +1,11 @@
-//! Steps of a model by byte code: start states, rules that fire, invariants.
+//! Steps of a model by byte code or machine code: start states, rules that fire, invariants.
 
+use crate::murphi::c_code::CodeEntry;
 use crate::murphi::code::{ByteCode, RuleCode};
+use crate::murphi::compiled::CompiledModel;
 use crate::murphi::compiler::{compile, template};
-use crate::murphi::machine::{CodeMachine, ModelFailure};
-use crate::murphi::packing::order_multisets;
+use crate::murphi::machine::{CodeMachine, ModelFailure, following};
+use crate::murphi::packing::{StatePacking, order_multisets};
 use crate::murphi::tree::{CheckedModel, RuleDefinition};
 use std::rc::Rc;
 
@@ -31,6 +33,19 @@ pub struct StepEngine {
     /// True if loops over scalarsets are tried in two orders.
     tries_orders: bool,
     kept: Vec<i64>,
+    compiled: Option<CompiledModel>,
+    /// Cells of a state and the largest frame.
+    wide: usize,
+    parameters: ParameterWalk,
+}
+
+/// Parameters of an instance of a rule: those of the next one are the next values of the last ones.
+#[derive(Debug, Clone, Default)]
+struct ParameterWalk {
+    /// List and number of the rule, and the instance.
+    at: Option<(RuleList, usize, u64)>,
+    /// Cell of the frame and value of each.
+    values: Vec<(u32, i64)>,
 }
 
 /// List of a model's rules.
@@ -40,6 +55,50 @@ pub enum RuleList {
     Starts,
     /// Rules.
     Rules,
+    /// Invariants.
+    Invariants,
+}
+
+impl ParameterWalk {
+    /// Goes to an instance.
+    fn go(
+        &mut self,
+        model: &CheckedModel,
+        rule: &RuleDefinition,
+        (list, number, instance): (RuleList, usize, u64),
+    ) {
+        let before = self.at.replace((list, number, instance));
+        let follows = instance > 0 && before == Some((list, number, instance - 1));
+        if !follows {
+            self.values.clear();
+            model.each_parameter(rule, instance, |parameter, value| {
+                self.values.push((parameter.local, value));
+            });
+            return;
+        }
+        // The last parameter comes first here, and changes first.
+        for ((_, value), parameter) in self.values.iter_mut().zip(rule.parameters.iter().rev()) {
+            let segments = match parameter.of {
+                Ok(of) => model.types.segments(of),
+                Err(slots) if *value + 1 < i64::from(slots) => {
+                    *value += 1;
+                    return;
+                }
+                Err(_) => {
+                    *value = 0;
+                    continue;
+                }
+            };
+            match following(segments, *value, false) {
+                Some(next) => {
+                    *value = next;
+                    return;
+                }
+                None => *value = segments.first().map_or(0, |it| it.first),
+            }
+        }
+        debug_assert!(rule.parameters.is_empty(), "there is an instance {instance}");
+    }
 }
 
 impl StepEngine {
@@ -51,7 +110,37 @@ impl StepEngine {
             matches!(it.shape, crate::murphi::types::TypeShape::Multiset { .. })
         };
         let has_sets = model.variables.iter().any(|it| model.types.any_part(it.type_id, &is_set));
-        Self { model, code, machine, has_sets, tries_orders, kept: Vec::new() }
+        let frames = [&model.starts, &model.rules, &model.invariants].into_iter().flatten();
+        let wide = model.cells as usize + frames.map(|it| it.frame as usize).max().unwrap_or(0);
+        let (kept, compiled, parameters) = Default::default();
+        Self { model, code, machine, has_sets, tries_orders, kept, compiled, wide, parameters }
+    }
+
+    /// Runs machine code from now on, where it can.
+    pub fn use_compiled(&mut self, compiled: CompiledModel) {
+        self.compiled = Some(compiled);
+    }
+
+    /// Packs the present state.
+    pub fn pack(&mut self, packing: &StatePacking, words: &mut [u64]) {
+        match &self.compiled {
+            Some(compiled) if compiled.packs => {
+                self.machine.widen(self.wide);
+                compiled.pack(&self.model, CodeEntry::Pack, &mut self.machine.cells, words);
+            }
+            _ => packing.pack(self.state(), words),
+        }
+    }
+
+    /// Makes a packed state the present one.
+    pub fn unpack(&mut self, packing: &StatePacking, words: &mut [u64]) {
+        self.machine.widen(self.wide);
+        match &self.compiled {
+            Some(compiled) if compiled.packs => {
+                compiled.pack(&self.model, CodeEntry::Unpack, &mut self.machine.cells, words);
+            }
+            _ => packing.unpack(words, &mut self.machine.cells),
+        }
     }
 
     /// Returns the cells of the state.
@@ -80,17 +169,31 @@ impl StepEngine {
         match list {
             RuleList::Starts => &self.model.starts,
             RuleList::Rules => &self.model.rules,
+            RuleList::Invariants => &self.model.invariants,
         }
     }
 
-    fn prepare(&mut self, code: RuleCode, rule: &RuleDefinition, instance: u64) {
+    /// Prepares the frame with the parameters that were gone to.
+    fn prepare(&mut self, code: RuleCode) {
         self.machine.frame(&code);
-        let (model, machine) = (&self.model, &mut self.machine);
-        model.each_parameter(rule, instance, |parameter, value| {
-            if let Some(cell) = machine.local(parameter.local) {
-                *cell = value;
+        for (local, value) in &self.parameters.values {
+            if let Some(cell) = self.machine.local(*local) {
+                *cell = *value;
             }
-        });
+        }
+    }
+
+    /// Runs machine code with the parameters that were gone to. Returns `None` if there is none, or
+    /// if it finds something wrong: the state may be another then.
+    fn run_compiled(&mut self, entry: CodeEntry) -> Option<bool> {
+        let compiled = self.compiled.as_mut()?;
+        self.machine.widen(self.wide);
+        for (local, value) in &self.parameters.values {
+            if let Some(cell) = self.machine.local(*local) {
+                *cell = *value;
+            }
+        }
+        compiled.run(&self.model, entry, &mut self.machine.cells)
     }
 
     /// Fires an instance of a rule in the present state `from`, which has to be set.
@@ -106,15 +209,33 @@ impl StepEngine {
         let (rules, codes) = match list {
             RuleList::Starts => (&model.starts, &self.code.starts),
             RuleList::Rules => (&model.rules, &self.code.rules),
+            RuleList::Invariants => (&model.invariants, &self.code.invariants),
         };
         let (Some(definition), Some(&code)) = (rules.get(rule), codes.get(rule)) else {
             return StepOutcome::Disabled;
         };
-        self.prepare(code, definition, instance);
-        let bytes = self.code.clone();
+        self.parameters.go(&model, definition, (list, rule, instance));
         let tries = self.tries_orders && definition.has_set_loops;
+        if self.compiled.is_some() && !tries {
+            let entry = if list == RuleList::Starts {
+                CodeEntry::Start(rule)
+            } else {
+                CodeEntry::Rule(rule)
+            };
+            match self.run_compiled(entry) {
+                Some(true) => {
+                    self.order();
+                    return StepOutcome::Fired;
+                }
+                Some(false) => return StepOutcome::Disabled,
+                // The byte code finds what is wrong.
+                None => self.set_state(from),
+            }
+        }
+        self.prepare(code);
+        let bytes = self.code.clone();
         let enabled = self.machine.run(&bytes, code.guard);
-        if tries && enabled.is_ok() && self.guard_backwards(code, definition, instance) != enabled {
+        if tries && enabled.is_ok() && self.guard_backwards(code) != enabled {
             return StepOutcome::Unordered;
         }
         match enabled {
@@ -122,7 +243,7 @@ impl StepEngine {
             Ok(false) => return StepOutcome::Disabled,
             Err(failure) => return StepOutcome::Failed(failure),
         }
-        let first = self.body(code, definition, instance);
+        let first = self.body(code);
         if first != StepOutcome::Fired || !tries {
             return first;
         }
@@ -131,7 +252,7 @@ impl StepEngine {
         kept.extend_from_slice(self.state());
         self.set_state(from);
         self.machine.backwards = true;
-        let second = self.body(code, definition, instance);
+        let second = self.body(code);
         self.machine.backwards = false;
         let same = second == StepOutcome::Fired && self.state() == kept;
         self.kept = kept;
@@ -139,30 +260,30 @@ impl StepEngine {
     }
 
     /// Evaluates a guard or an invariant with loops over scalarsets in the other order.
-    fn guard_backwards(
-        &mut self,
-        code: RuleCode,
-        rule: &RuleDefinition,
-        instance: u64,
-    ) -> Result<bool, ModelFailure> {
+    fn guard_backwards(&mut self, code: RuleCode) -> Result<bool, ModelFailure> {
         let bytes = self.code.clone();
-        self.prepare(code, rule, instance);
+        self.prepare(code);
         self.machine.backwards = true;
         let holds = self.machine.run(&bytes, code.guard);
         self.machine.backwards = false;
         holds
     }
 
-    fn body(&mut self, code: RuleCode, rule: &RuleDefinition, instance: u64) -> StepOutcome {
-        self.prepare(code, rule, instance);
+    /// Orders the elements of multisets.
+    fn order(&mut self) {
+        if self.has_sets {
+            let size = self.model.cells as usize;
+            let cells = self.machine.cells.get_mut(..size).unwrap_or_default();
+            order_multisets(&self.model, cells);
+        }
+    }
+
+    fn body(&mut self, code: RuleCode) -> StepOutcome {
+        self.prepare(code);
         let bytes = self.code.clone();
         match self.machine.run(&bytes, code.body) {
             Ok(true) => {
-                if self.has_sets {
-                    let size = self.model.cells as usize;
-                    let cells = self.machine.cells.get_mut(..size).unwrap_or_default();
-                    order_multisets(&self.model, cells);
-                }
+                self.order();
                 StepOutcome::Fired
             }
             Ok(false) => StepOutcome::Disabled,
@@ -175,13 +296,14 @@ impl StepEngine {
         let (model, bytes) = (self.model.clone(), self.code.clone());
         for (number, (rule, code)) in model.invariants.iter().zip(&bytes.invariants).enumerate() {
             for instance in 0..model.instances(rule) {
-                self.prepare(*code, rule, instance);
+                self.parameters.go(&model, rule, (RuleList::Invariants, number, instance));
+                let tries = self.tries_orders && rule.has_set_loops;
+                if !tries && self.run_compiled(CodeEntry::Invariant(number)) == Some(true) {
+                    continue;
+                }
+                self.prepare(*code);
                 let holds = self.machine.run(&bytes, code.guard);
-                if self.tries_orders
-                    && rule.has_set_loops
-                    && holds == Ok(true)
-                    && self.guard_backwards(*code, rule, instance) != holds
-                {
+                if tries && holds == Ok(true) && self.guard_backwards(*code) != holds {
                     // The interpreter does not confirm it, so the search ends as incomplete.
                     return Some((number, instance, None));
                 }

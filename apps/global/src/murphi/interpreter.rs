@@ -3,7 +3,7 @@
 
 use crate::murphi::cells::PlainCells;
 use crate::murphi::compiler::template;
-use crate::murphi::machine::{MAX_CALLS, MAX_TURNS, ModelFailure};
+use crate::murphi::machine::{MAX_CALLS, MAX_STEPS, MAX_TURNS, ModelFailure, too_many_steps};
 use crate::murphi::packing::order_multisets;
 use crate::murphi::tree::{
     BinaryOperation as Op, CallArgument, CellPlace, CheckedModel, ItemSource, LoopRange,
@@ -32,6 +32,8 @@ pub struct TreeInterpreter<'a> {
     cells: PlainCells,
     frame: usize,
     calls: usize,
+    /// Turns and calls so far.
+    steps: u32,
     at: SourcePosition,
     /// Text that statements have printed.
     pub printed: String,
@@ -46,12 +48,12 @@ impl<'a> TreeInterpreter<'a> {
     /// Creates an interpreter.
     pub fn new(model: &'a CheckedModel) -> Self {
         let (cells, printed) = (PlainCells::default(), String::new());
-        Self { model, cells, frame: 0, calls: 0, at: SourcePosition::default(), printed }
+        Self { model, cells, frame: 0, calls: 0, steps: 0, at: SourcePosition::default(), printed }
     }
 
     fn begin(&mut self, rule: &RuleDefinition, instance: u64, state: &[i64]) {
         self.frame = state.len();
-        self.calls = 0;
+        (self.calls, self.steps) = (0, 0);
         self.cells = PlainCells(state.to_vec());
         self.cells.0.resize(state.len() + rule.frame as usize, UNDEFINED);
         let (model, frame, cells) = (self.model, self.frame, &mut self.cells);
@@ -95,6 +97,12 @@ impl<'a> TreeInterpreter<'a> {
 
     fn failure<T>(&self, what: impl Into<String>) -> Walked<T> {
         Err(ModelFailure { at: self.at, what: what.into() })
+    }
+
+    /// Counts a turn or a call.
+    fn step(&mut self) -> Walked<()> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS { self.failure(too_many_steps()) } else { Ok(()) }
     }
 
     fn cell(&self, address: usize) -> Walked<i64> {
@@ -269,6 +277,7 @@ impl<'a> TreeInterpreter<'a> {
                     if flow != StatementFlow::On {
                         return Ok(flow);
                     }
+                    self.step()?;
                 }
             }
             LoopValues::Steps(bounds, at) => {
@@ -290,6 +299,7 @@ impl<'a> TreeInterpreter<'a> {
                         return self.failure("a number is too large");
                     };
                     value = next;
+                    self.step()?;
                 }
             }
         }
@@ -323,6 +333,7 @@ impl<'a> TreeInterpreter<'a> {
             return self.failure(format!("more than {MAX_CALLS} routines call each other"));
         }
         self.calls += 1;
+        self.step()?;
         let (before, top) = (self.frame, self.cells.0.len());
         self.frame = top;
         self.cells.0.append(&mut frame);
@@ -417,6 +428,7 @@ impl<'a> TreeInterpreter<'a> {
             if self.eval(holds)? == 0 {
                 return Ok(StatementFlow::On);
             }
+            self.step()?;
             let flow = self.statements(body)?;
             if flow != StatementFlow::On {
                 return Ok(flow);

@@ -11,6 +11,9 @@ pub const MAX_CALLS: usize = 64;
 /// Turns of a `while` loop.
 pub const MAX_TURNS: i64 = 1000;
 
+/// Turns of all loops, and calls, of a rule.
+pub const MAX_STEPS: u32 = 1 << 24;
+
 /// Error of code that no compiler makes.
 const DAMAGED: &str = "this code is damaged";
 
@@ -43,6 +46,8 @@ pub struct CodeMachine {
     top: usize,
     stack: Vec<i64>,
     calls: Vec<WaitingCall>,
+    /// Turns and calls so far.
+    steps: u32,
     /// True if loops over scalarsets go backwards.
     pub backwards: bool,
 }
@@ -52,13 +57,21 @@ impl CodeMachine {
     pub fn new(state: usize) -> Self {
         let cells = vec![UNDEFINED; state];
         let (stack, calls) = (Vec::new(), Vec::new());
-        Self { cells, state, base: state, top: state, stack, calls, backwards: false }
+        let (base, top) = (state, state);
+        Self { cells, state, base, top, stack, calls, steps: 0, backwards: false }
     }
 
     /// Prepares the frame of a rule; its parameters are the caller's to store behind the state.
     pub fn frame(&mut self, rule: &RuleCode) {
         self.cells.truncate(self.state);
         self.cells.resize(self.state + rule.frame as usize, UNDEFINED);
+    }
+
+    /// Makes room for a state and the largest frame.
+    pub fn widen(&mut self, cells: usize) {
+        if self.cells.len() < cells {
+            self.cells.resize(cells, UNDEFINED);
+        }
     }
 
     /// Returns a cell of the prepared frame.
@@ -73,12 +86,19 @@ impl CodeMachine {
     pub fn run(&mut self, code: &ByteCode, entry: u32) -> Result<bool, ModelFailure> {
         self.stack.clear();
         self.calls.clear();
+        self.steps = 0;
         let mut next = entry as usize;
         let result = self.turn(code, &mut next);
         result.map_err(|what| {
             let at = code.places.get(next).copied().unwrap_or_default();
             ModelFailure { at, what }
         })
+    }
+
+    /// Counts a turn or a call.
+    fn step(&mut self) -> Result<(), String> {
+        self.steps += 1;
+        if self.steps > MAX_STEPS { Err(too_many_steps()) } else { Ok(()) }
     }
 
     fn pop(&mut self) -> i64 {
@@ -171,6 +191,7 @@ impl CodeMachine {
                     return Ok(at + 2);
                 };
                 self.store(self.base + local as usize, value);
+                self.step()?;
                 return Ok(to as usize);
             }
             I::StepTest(local, exit) => {
@@ -188,6 +209,7 @@ impl CodeMachine {
                 let cell = self.base + local as usize;
                 let sum = self.load(cell)?.checked_add(self.load(cell + 2)?);
                 self.store(cell, sum.ok_or("a number is too large")?);
+                self.step()?;
                 return Ok(back as usize);
             }
             I::CountTurn(local) => {
@@ -197,6 +219,7 @@ impl CodeMachine {
                     return Err(format!("the loop makes more than {MAX_TURNS} turns"));
                 }
                 self.store(cell, turns);
+                self.step()?;
             }
             _ => return Err(DAMAGED.into()),
         }
@@ -208,6 +231,7 @@ impl CodeMachine {
         if self.calls.len() >= MAX_CALLS {
             return Err(format!("more than {MAX_CALLS} routines call each other"));
         }
+        self.step()?;
         let called = code.routines.get(routine as usize).ok_or(DAMAGED)?;
         self.calls.push(WaitingCall { next: at + 1, base: self.base, top: self.top });
         self.base = self.top;
@@ -358,6 +382,11 @@ impl CodeMachine {
     }
 }
 
+/// Returns what is wrong with a rule that takes too long.
+pub fn too_many_steps() -> String {
+    format!("the rule takes more than {MAX_STEPS} turns of loops and calls")
+}
+
 fn segments(code: &ByteCode, of: u32) -> &[ValueSegment] {
     code.segments.get(of as usize).map_or(&[], Vec::as_slice)
 }
@@ -385,7 +414,7 @@ fn last_of(code: &ByteCode, of: u32) -> i64 {
 }
 
 /// Returns the value after another, or before it.
-fn following(segments: &[ValueSegment], value: i64, back: bool) -> Option<i64> {
+pub fn following(segments: &[ValueSegment], value: i64, back: bool) -> Option<i64> {
     let at = segments.iter().position(|it| it.index(value).is_some())?;
     let (step, beside) = if back { (-1, at.checked_sub(1)) } else { (1, Some(at + 1)) };
     if segments[at].index(value + step).is_some() {

@@ -35,6 +35,11 @@ impl StatePacking {
         Self { scalars, bits }
     }
 
+    /// Returns the bits and the values of each scalar.
+    pub fn scalars(&self) -> impl Iterator<Item = (usize, &[ValueSegment])> {
+        self.scalars.iter().map(|it| (it.bits as usize, it.segments.as_slice()))
+    }
+
     /// Returns the bits of a state.
     pub fn bits(&self) -> u64 {
         self.bits

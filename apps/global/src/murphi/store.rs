@@ -1,24 +1,35 @@
-//! States that a rank owns, in the order in which they were found; those of a level follow each
-//! other, so the store is the queue as well.
+//! States that a rank owns, each once, with the key of the state that it was reached from: the
+//! lowest one of those that reach it in the fewest steps.
 //!
-//! Each has the key of the state that it was reached from: the lowest one of those that reach it in
-//! the fewest steps. With hash compaction the key of a state takes its place.
+//! States of the level that is being found are in a [`RecordTable`]. Those of earlier levels are
+//! there, too; or, with hash compaction, their keys in a [`KeySet`]; or, once memory is full, on
+//! disk as [`SortedRuns`]. On disk they are looked up for many states at a time: states of a level
+//! stay in memory as candidates until then.
 
-/// Records of a chunk.
-const CHUNK: usize = 1 << 14;
-/// Bits of a slot's index; the others are a part of the key.
-const INDEX_BITS: u32 = 40;
-/// Slots of an empty table.
-const FEWEST_SLOTS: usize = 1 << 12;
+pub mod key_set;
+pub mod record_table;
+pub mod sorted_runs;
+pub mod word_log;
 
-/// Returns a number that differs for different words, but by chance. It is never 0.
+mod overflow;
+pub mod persist;
+
+use self::key_set::KeySet;
+use self::overflow::DiskStates;
+use self::record_table::{AddedRecord, RecordTable};
+use self::word_log::{LevelLog, WordLog};
+use std::io::Result;
+use std::path::PathBuf;
+
+/// Returns a number that differs for different words, but by chance. It is neither 0 nor the
+/// largest one.
 pub fn fingerprint(words: &[u64]) -> u64 {
     let mut hash = 0x9e37_79b9_7f4a_7c15 ^ words.len() as u64;
     for word in words {
         hash = mix(hash ^ word, 0xd6e8_feb8_6659_fd93);
         hash ^= word.rotate_left(29);
     }
-    mix(hash, 0xa076_1d64_78bd_642f).max(1)
+    mix(hash, 0xa076_1d64_78bd_642f).clamp(1, u64::MAX - 1)
 }
 
 /// Multiplies, and folds both halves of the product.
@@ -33,73 +44,96 @@ pub fn owner(key: u64, ranks: usize) -> usize {
     ((spread * ranks as u64) >> 32) as usize
 }
 
+/// Bounds of a rank's states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreBounds {
+    /// Words of a state.
+    pub words: usize,
+    /// Bits of a key that stands for its state.
+    pub compact: Option<u32>,
+    /// Bytes of memory.
+    pub max_bytes: u64,
+    /// Folder for what memory has no room for.
+    pub spill: Option<PathBuf>,
+    /// False if no parents are kept: then there is no path to an error.
+    pub traces: bool,
+}
+
+/// States that are expanded.
+#[derive(Debug)]
+enum Frontier {
+    /// Records of the table, from the first one to before the last one.
+    Range(u64, u64),
+    /// All records of the table of the level before.
+    Records(RecordTable),
+    /// A list of states.
+    List(WordLog),
+}
+
 /// States of a rank.
 #[derive(Debug)]
 pub struct StateStore {
-    /// Words of a state.
-    words: usize,
-    /// Bits of a key that stands for its state.
-    compact: Option<u32>,
-    /// Records of a state, or of its key, and its parent's key.
-    chunks: Vec<Vec<u64>>,
-    table: Vec<u64>,
-    count: u64,
-    /// First record of the level that is being found.
-    found_from: u64,
-    /// First record of the level before.
-    level_from: u64,
-    /// States of the level that is being found, and of the level before, with compaction.
-    queue: Vec<u64>,
-    level: Vec<u64>,
-    max_bytes: u64,
+    bounds: StoreBounds,
+    /// States of the level that is being found; without compaction and disk, those of all levels.
+    young: RecordTable,
+    /// First record of each level that is there.
+    level_starts: Vec<u64>,
+    /// First record whose parent is not in the log.
+    logged: u64,
+    keys: Option<KeySet>,
+    log: LevelLog,
+    disk: Option<DiskStates>,
+    frontier: Frontier,
+    /// Keys that are being restored to disk.
+    restored: Vec<u64>,
+    /// States of earlier levels.
+    old: u64,
     /// States that there was no memory for.
     lost: u64,
+    /// Largest number of bytes of memory that were in use.
+    peak: u64,
 }
 
 impl StateStore {
-    /// Creates a store of states of so many words in so much memory.
-    pub fn new(words: usize, compact: Option<u32>, max_bytes: u64) -> Self {
-        debug_assert!(words > 0, "a state has bits");
-        let table = vec![0; FEWEST_SLOTS];
-        let (chunks, queue, level) = (Vec::new(), Vec::new(), Vec::new());
-        let (count, found_from, level_from, lost) = (0, 0, 0, 0);
-        Self {
-            words,
-            compact,
-            chunks,
-            table,
-            count,
-            found_from,
-            level_from,
-            queue,
-            level,
-            max_bytes,
-            lost,
-        }
+    /// Creates an empty store.
+    ///
+    /// # Errors
+    /// Fails if the folder cannot be written.
+    pub fn new(bounds: StoreBounds) -> Result<Self> {
+        let log = LevelLog::new(bounds.spill.as_deref())?;
+        Ok(Self {
+            young: RecordTable::new(bounds.words),
+            level_starts: vec![0],
+            logged: 0,
+            keys: bounds.compact.map(KeySet::new),
+            log,
+            disk: None,
+            frontier: Frontier::Range(0, 0),
+            restored: Vec::new(),
+            old: 0,
+            lost: 0,
+            peak: 0,
+            bounds,
+        })
     }
 
     /// Returns the key of a state.
     pub fn key(&self, state: &[u64]) -> u64 {
-        let key = fingerprint(state);
-        match self.compact {
-            Some(bits) if bits < 64 => (key & ((1 << bits) - 1)).max(1),
-            _ => key,
-        }
-    }
-
-    /// Returns the number of states.
-    pub fn count(&self) -> u64 {
-        self.count
+        short_key(&self.bounds, fingerprint(state))
     }
 
     /// Returns the states of the level that is expanded.
     pub fn level_states(&self) -> u64 {
-        self.found_from - self.level_from
+        match &self.frontier {
+            Frontier::Range(first, end) => end - first,
+            Frontier::Records(table) => table.count(),
+            Frontier::List(list) => list.len() / self.bounds.words as u64,
+        }
     }
 
-    /// Returns the states of the level that is being found.
-    pub fn found(&self) -> u64 {
-        self.count - self.found_from
+    /// Returns true if keys stand for states.
+    pub fn stores_keys(&self) -> bool {
+        self.bounds.compact.is_some()
     }
 
     /// Returns the states that there was no memory for.
@@ -107,244 +141,197 @@ impl StateStore {
         self.lost
     }
 
-    /// Returns the bytes in use.
+    /// Returns the number of states.
+    pub fn count(&self) -> u64 {
+        let found = match &self.disk {
+            Some(disk) => disk.found + self.young.count(),
+            None => self.young.count() - self.level_from(),
+        };
+        self.old + found
+    }
+
+    /// Returns the bytes of memory in use.
     pub fn bytes(&self) -> u64 {
-        let chunks = self.chunks.len() * CHUNK * (self.record() + 1);
-        8 * (self.table.len() + chunks + self.queue.capacity() + self.level.capacity()) as u64
+        let frontier = match &self.frontier {
+            Frontier::Range(..) => 0,
+            Frontier::Records(table) => table.bytes(),
+            Frontier::List(list) => list.bytes(),
+        };
+        let keys = self.keys.as_ref().map_or(0, KeySet::bytes);
+        let disk = self.disk.as_ref().map_or(0, DiskStates::bytes);
+        self.young.bytes() + frontier + keys + disk + self.log.pairs.bytes()
     }
 
-    fn record(&self) -> usize {
-        if self.compact.is_some() { 1 } else { self.words }
+    /// Returns the largest number of bytes of memory that were in use.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak.max(self.bytes())
     }
 
-    fn record_at(&self, index: u64) -> &[u64] {
-        let (chunk, at) = (index as usize / CHUNK, index as usize % CHUNK);
-        let size = self.record() + 1;
-        let records = self.chunks.get(chunk).map_or(&[][..], Vec::as_slice);
-        records.get(at * size..(at + 1) * size).unwrap_or_default()
+    /// Returns the bytes of keys that stand for states.
+    pub fn key_bytes(&self) -> u64 {
+        self.keys.as_ref().map_or(0, KeySet::bytes)
     }
 
-    /// Begins the next level: states that were found are expanded.
-    pub fn advance(&mut self) {
-        self.level_from = self.found_from;
-        self.found_from = self.count;
-        self.level = std::mem::take(&mut self.queue);
+    /// Returns the bytes on disk.
+    pub fn disk_bytes(&self) -> u64 {
+        let frontier = match &self.frontier {
+            Frontier::List(list) => list.disk_bytes(),
+            _ => 0,
+        };
+        let disk = self.disk.as_ref().map_or(0, DiskStates::disk_bytes);
+        frontier + disk + self.log.pairs.disk_bytes()
+    }
+
+    fn level_from(&self) -> u64 {
+        self.level_starts.last().copied().unwrap_or(0)
+    }
+
+    /// Returns the bytes of memory that the table of young states may have.
+    fn room(&self) -> u64 {
+        let others = self.bytes() - self.young.bytes();
+        let sorting = if self.bounds.spill.is_some() { 16 * self.young.count() } else { 0 };
+        // With compaction another table begins before this one ends.
+        let next = if self.keys.is_some() { RecordTable::EMPTY_BYTES } else { 0 };
+        self.bounds.max_bytes.saturating_sub(others + sorting + next)
+    }
+
+    /// Adds a state unless it is here. Without a folder for them, states that there is no memory
+    /// for are counted as lost.
+    ///
+    /// # Errors
+    /// Fails if the disk is full.
+    pub fn insert(&mut self, state: &[u64], parent: u64) -> Result<()> {
+        let print = fingerprint(state);
+        if self.disk.is_none()
+            && let Some(keys) = &self.keys
+            && keys.contains(short_key(&self.bounds, print))
+        {
+            return Ok(());
+        }
+        loop {
+            match self.young.add(print, state, parent, self.room()) {
+                AddedRecord::New => return Ok(()),
+                AddedRecord::Known(index) if index >= self.level_from() => {
+                    self.young.lower_parent(index, parent);
+                    return Ok(());
+                }
+                AddedRecord::Known(_) => return Ok(()),
+                AddedRecord::Full => {
+                    if !self.make_room()? {
+                        self.lost += 1;
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Begins the next level: states that were found are expanded. Returns their number.
+    ///
+    /// # Errors
+    /// Fails if the disk is full.
+    pub fn advance(&mut self) -> Result<u64> {
+        self.peak = self.peak_bytes();
+        if self.disk.is_some() {
+            self.resolve()?;
+            let disk = self.disk.as_mut();
+            let (list, found) = match disk {
+                Some(disk) => disk.end_level()?,
+                None => (WordLog::default(), 0),
+            };
+            self.old += found;
+            self.log.end_level();
+            self.frontier = Frontier::List(list);
+            return Ok(found);
+        }
+        let (from, end) = (self.level_from(), self.young.count());
+        self.old += end - from;
+        if self.keys.is_some() {
+            self.frontier = Frontier::Range(0, 0);
+            let young = std::mem::replace(&mut self.young, RecordTable::new(self.bounds.words));
+            self.keep_keys(&young)?;
+            self.frontier = Frontier::Records(young);
+        } else {
+            self.level_starts.push(end);
+            self.frontier = Frontier::Range(from, end);
+        }
+        Ok(end - from)
+    }
+
+    /// Keeps the keys of a level, and the parents of its states.
+    fn keep_keys(&mut self, level: &RecordTable) -> Result<()> {
+        let mut missed = 0;
+        for index in 0..level.count() {
+            let (state, parent) = level.record(index);
+            let key = self.key(state);
+            let others = level.bytes() + self.young.bytes() + self.log.pairs.bytes();
+            let room = self.bounds.max_bytes.saturating_sub(others);
+            if let Some(keys) = &mut self.keys
+                && keys.insert(key, room).is_none()
+            {
+                missed += 1;
+            }
+            let bytes = others + self.key_bytes() + self.log.pairs.bytes() / 8 + (32 << 10);
+            if self.bounds.traces && (self.bounds.spill.is_some() || bytes < self.bounds.max_bytes)
+            {
+                self.log.push(key, parent)?;
+            } else {
+                missed += u64::from(self.bounds.traces);
+            }
+        }
+        self.log.end_level();
+        match &self.bounds.spill {
+            Some(_) if missed > 0 => self.overflow_keys(level),
+            // States without their keys are found again.
+            _ => {
+                self.lost += missed;
+                Ok(())
+            }
+        }
     }
 
     /// Copies a state of the level that is expanded.
-    pub fn level_state(&self, number: u64, to: &mut [u64]) {
+    ///
+    /// # Errors
+    /// Fails if it cannot be read from disk.
+    pub fn level_state(&mut self, number: u64, to: &mut [u64]) -> Result<()> {
         debug_assert!(
-            number < self.level_states() && to.len() == self.words,
+            number < self.level_states() && to.len() == self.bounds.words,
             "a state of the level"
         );
-        let from = if self.compact.is_some() {
-            self.level.get(number as usize * self.words..).unwrap_or_default()
-        } else {
-            self.record_at(self.level_from + number)
+        let state = match &mut self.frontier {
+            Frontier::Range(first, _) => self.young.record(*first + number).0,
+            Frontier::Records(table) => table.record(number).0,
+            Frontier::List(list) => return list.read(number * to.len() as u64, to),
         };
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = *from;
-        }
+        to.copy_from_slice(state);
+        Ok(())
     }
 
-    /// Adds a state unless it is here, or counts it as lost for want of memory.
-    pub fn insert(&mut self, state: &[u64], parent: u64) {
-        debug_assert_eq!(state.len(), self.words, "a state");
-        if (self.count + 1) as usize * 10 > self.table.len() * 7 && !self.grow() {
-            self.lost += 1;
-            return;
-        }
-        let key = self.key(state);
-        let own = [key];
-        let record = if self.compact.is_some() { &own[..] } else { state };
-        let slot = match self.search(key, record) {
-            Ok(index) => return self.reached_again(index, parent),
-            Err(slot) => slot,
-        };
-        if !self.push(record, parent, state) {
-            self.lost += 1;
-            return;
-        }
-        if let Some(slot) = self.table.get_mut(slot) {
-            *slot = tagged(key, self.count);
-        }
-        self.count += 1;
-    }
-
-    /// Finds a record, or the free slot for it.
-    fn search(&self, key: u64, record: &[u64]) -> Result<u64, usize> {
-        let mask = self.table.len() - 1;
-        let mut slot = key as usize & mask;
-        loop {
-            match self.table.get(slot).copied().unwrap_or(0) {
-                0 => return Err(slot),
-                found if found >> INDEX_BITS == tag(key) => {
-                    let index = (found & ((1 << INDEX_BITS) - 1)) - 1;
-                    if self.record_at(index).starts_with(record) {
-                        return Ok(index);
-                    }
-                }
-                _ => (),
-            }
-            slot = (slot + 1) & mask;
-        }
-    }
-
-    /// Keeps the lowest of the parents that reach a state in the fewest steps.
-    fn reached_again(&mut self, index: u64, parent: u64) {
-        if index < self.found_from {
-            return;
-        }
-        let size = self.record() + 1;
-        let at = (index as usize % CHUNK + 1) * size - 1;
-        let known = self.chunks.get_mut(index as usize / CHUNK).and_then(|it| it.get_mut(at));
-        if let Some(known) = known {
-            *known = parent.min(*known);
-        }
-    }
-
-    /// Appends a record. Returns false if there is no memory for it.
-    fn push(&mut self, record: &[u64], parent: u64, state: &[u64]) -> bool {
-        let chunk_words = CHUNK * (self.record() + 1);
-        if self.count as usize == self.chunks.len() * CHUNK {
-            let mut chunk = Vec::new();
-            if !self.fits(chunk_words) || chunk.try_reserve_exact(chunk_words).is_err() {
-                return false;
-            }
-            self.chunks.push(chunk);
-        }
-        if self.compact.is_some() && self.queue.capacity() < self.queue.len() + self.words {
-            let more = self.queue.len().max(CHUNK) + self.words;
-            if !self.fits(more) || self.queue.try_reserve_exact(more).is_err() {
-                return false;
-            }
-        }
-        let Some(chunk) = self.chunks.last_mut() else { return false };
-        chunk.extend_from_slice(record);
-        chunk.push(parent);
-        if self.compact.is_some() {
-            self.queue.extend_from_slice(state);
-        }
-        true
-    }
-
-    fn fits(&self, words: usize) -> bool {
-        self.bytes() + 8 * words as u64 <= self.max_bytes
-    }
-
-    /// Doubles the table. Returns false if there is no memory for it, and the table is full.
-    fn grow(&mut self) -> bool {
-        let slots = self.table.len() * 2;
-        let mut table = Vec::new();
-        if !self.fits(slots)
-            || slots as u64 >= 1 << INDEX_BITS
-            || table.try_reserve_exact(slots).is_err()
+    /// Returns the key of the state from which the state with a key was reached in `level` steps,
+    /// or in any: 0 for start states; `None` if no such state is here.
+    ///
+    /// # Errors
+    /// Fails if it cannot be read from disk.
+    pub fn parent(&mut self, key: u64, level: Option<u64>) -> Result<Option<u64>> {
+        if self.keys.is_none()
+            && self.disk.is_none()
+            && let Some(index) = self.young.find_key(key)
+            && index >= self.logged
         {
-            // The rest of the table can be used, up to nine tenths.
-            return ((self.count + 1) as usize) * 10 < self.table.len() * 9;
+            return Ok(Some(self.young.record(index).1));
         }
-        table.resize(slots, 0);
-        for index in 0..self.count {
-            let key = self.record_key(index);
-            let mut slot = key as usize & (slots - 1);
-            while table.get(slot).is_some_and(|it| *it != 0) {
-                slot = (slot + 1) & (slots - 1);
-            }
-            if let Some(slot) = table.get_mut(slot) {
-                *slot = tagged(key, index);
-            }
-        }
-        self.table = table;
-        true
-    }
-
-    fn record_key(&self, index: u64) -> u64 {
-        let record = self.record_at(index);
-        let record = record.get(..self.record()).unwrap_or_default();
-        match (self.compact, record.first()) {
-            (Some(_), Some(key)) => *key,
-            _ => fingerprint(record),
-        }
-    }
-
-    /// Returns the key of the state from which the state with a key was reached: 0 for start
-    /// states; `None` if no such state is here.
-    pub fn parent(&self, key: u64) -> Option<u64> {
-        let mask = self.table.len() - 1;
-        let mut slot = key as usize & mask;
-        loop {
-            let found = self.table.get(slot).copied().unwrap_or(0);
-            if found == 0 {
-                return None;
-            }
-            let index = (found & ((1 << INDEX_BITS) - 1)) - 1;
-            if found >> INDEX_BITS == tag(key) && self.record_key(index) == key {
-                return self.record_at(index).last().copied();
-            }
-            slot = (slot + 1) & mask;
-        }
+        self.log.find(level, key)
     }
 }
 
-/// Returns the part of a key that a slot has: no bits that choose the slot in small tables.
-fn tag(key: u64) -> u64 {
-    mix(key, 0x8ebc_6af0_9c88_c6e3) >> INDEX_BITS
-}
-
-fn tagged(key: u64, index: u64) -> u64 {
-    debug_assert!(index + 1 < 1 << INDEX_BITS, "an index that a slot can hold");
-    tag(key) << INDEX_BITS | (index + 1)
+/// Returns a key of as many bits as are kept.
+fn short_key(bounds: &StoreBounds, print: u64) -> u64 {
+    match bounds.compact {
+        Some(bits) if bits < 64 => (print >> (64 - bits)).max(1),
+        _ => print,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{StateStore, owner};
-
-    fn filled(compact: Option<u32>, states: u64, max_bytes: u64) -> StateStore {
-        let mut store = StateStore::new(2, compact, max_bytes);
-        for state in 0..states {
-            store.insert(&[state, 7], state + 5);
-            store.insert(&[state, 7], state + 3);
-        }
-        store
-    }
-
-    #[test]
-    fn a_state_is_kept_once_with_its_lowest_parent() {
-        for compact in [None, Some(64)] {
-            let mut store = filled(compact, 20_000, 1 << 30);
-            assert_eq!((store.count(), store.lost()), (20_000, 0));
-            store.advance();
-            store.insert(&[9, 7], 0);
-            store.insert(&[9, 8], 4);
-            assert_eq!((store.level_states(), store.found()), (20_000, 1));
-            assert_eq!(store.parent(store.key(&[9, 7])), Some(12));
-            assert_eq!(store.parent(store.key(&[9, 8])), Some(4));
-            assert_eq!(store.parent(store.key(&[9, 9])), None);
-            let mut state = [0; 2];
-            store.level_state(19_999, &mut state);
-            assert_eq!(state, [19_999, 7]);
-        }
-    }
-
-    #[test]
-    fn what_does_not_fit_is_counted() {
-        for compact in [None, Some(64)] {
-            let store = filled(compact, 100_000, 2 << 20);
-            assert!(store.lost() > 0 && store.bytes() <= 2 << 20, "{}", store.bytes());
-        }
-    }
-
-    #[test]
-    fn short_keys_omit_states() {
-        let store = filled(Some(8), 20_000, 1 << 30);
-        assert!(store.count() < 256);
-    }
-
-    #[test]
-    fn owners_are_spread() {
-        let mut counts = [0; 3];
-        (1..3000).for_each(|key| counts[owner(key, 3)] += 1);
-        assert!(counts.iter().all(|count| *count > 900), "{counts:?}");
-    }
-}
+mod tests;

@@ -81,6 +81,11 @@ impl StateReduction {
         Ok(Self { mode, sets, permutations })
     }
 
+    /// Returns true if states are made others.
+    pub fn changes(&self) -> bool {
+        !self.sets.is_empty()
+    }
+
     /// Makes a state the one that stands for it. Returns the permutation.
     pub fn reduce(&self, model: &CheckedModel, cells: &mut [i64]) -> ValueMap {
         match self.mode {

@@ -8,7 +8,7 @@ use super::packing::StatePacking;
 use super::path::PathFinder;
 use super::reader::read;
 use super::serial;
-use super::store::StateStore;
+use super::store::{StateStore, StoreBounds};
 use super::symmetry::{StateReduction, SymmetryMode, permuted};
 use super::tree::CheckedModel;
 use clump_app_frame::InputSize;
@@ -33,7 +33,14 @@ impl ByteSearch {
         let model = read(text, constants).map_err(|error| error.show("model", text)).unwrap();
         let reduction = StateReduction::new(&model, mode).unwrap();
         let packing = StatePacking::of(&model);
-        let store = StateStore::new(packing.words(), None, 1 << 30);
+        let store = StateStore::new(StoreBounds {
+            words: packing.words(),
+            compact: None,
+            max_bytes: 1 << 30,
+            spill: None,
+            traces: true,
+        });
+        let store = store.unwrap();
         let engine = StepEngine::new(Rc::new(model), mode != SymmetryMode::Off);
         Self { engine, packing, reduction, store, fired: 0, failure: None, error: None }
     }
@@ -43,7 +50,7 @@ impl ByteSearch {
         self.reduction.reduce(&self.engine.model, &mut cells);
         let mut words = vec![0; self.packing.words()];
         self.packing.pack(&cells, &mut words);
-        self.store.insert(&words, parent);
+        self.store.insert(&words, parent).unwrap();
     }
 
     fn fire_all(&mut self, list: RuleList, from: &[i64], (parent, steps): (u64, u64)) {
@@ -80,13 +87,13 @@ impl ByteSearch {
         let undefined = self.engine.undefined();
         self.fire_all(RuleList::Starts, &undefined, (0, 0));
         for steps in 0.. {
-            self.store.advance();
+            self.store.advance().unwrap();
             if self.store.level_states() == 0 || self.failure.is_some() {
                 return;
             }
             for number in 0..self.store.level_states() {
                 let mut words = vec![0; self.packing.words()];
-                self.store.level_state(number, &mut words);
+                self.store.level_state(number, &mut words).unwrap();
                 let mut from = vec![0; self.engine.model.cells as usize];
                 self.packing.unpack(&words, &mut from);
                 let key = self.store.key(&words);
@@ -107,7 +114,7 @@ impl ByteSearch {
         let (mut keys, mut key) = (Vec::new(), error.key);
         while key != 0 {
             keys.push(key);
-            key = self.store.parent(key).unwrap();
+            key = self.store.parent(key, None).unwrap().unwrap();
         }
         keys.reverse();
         let (packing, reduction) = (&self.packing, &self.reduction);
@@ -199,7 +206,7 @@ fn states_that_permutations_make_of_each_other_are_one() {
         search.run();
         for number in 0..search.store.level_states() {
             let mut words = vec![0; search.packing.words()];
-            search.store.level_state(number, &mut words);
+            search.store.level_state(number, &mut words).unwrap();
             let mut cells = vec![0; model.cells as usize];
             search.packing.unpack(&words, &mut cells);
             let mut standing = cells.clone();

@@ -72,7 +72,7 @@ pub fn reach(
         ));
         return Ok(SearchEnding::Incomplete);
     }
-    if result.states > search.max_states {
+    if result.ended_early {
         report.choice("result", "incomplete: --max-states");
         report.line("the search ended at --max-states: this says nothing about the model".into());
         return Ok(SearchEnding::Incomplete);
@@ -115,10 +115,18 @@ fn counterexample(
         ErrorClass::Start => Vec::new(),
         _ => {
             let before = match error.class {
-                ErrorClass::Rule | ErrorClass::Unordered => error.steps - 1,
+                ErrorClass::Rule | ErrorClass::Unordered => error.steps.max(1) - 1,
                 _ => error.steps,
             };
-            search.way_to(error.key, before)?
+            let Some(keys) = search.way_to(error.key, before)? else {
+                run.report().choice("result", "incomplete: an error without a path");
+                run.report().line(
+                    "an error was found, and its path was not kept: search without --no-trace"
+                        .into(),
+                );
+                return Ok(SearchEnding::Incomplete);
+            };
+            keys
         }
     };
     let model = search.engine.model.clone();
@@ -133,7 +141,8 @@ fn counterexample(
         return Ok(SearchEnding::Incomplete);
     }
     let mut engine = search.engine.clone();
-    let (packing, reduction, deadlock) = (&search.packing, &search.reduction, search.deadlock);
+    let (packing, reduction, deadlock) =
+        (&search.packing, &search.reduction, search.bounds.deadlock);
     let replayed = search.exchange.with(|keys_of| {
         let (engine, keys_of) = (&mut engine, &*keys_of);
         let mut finder = PathFinder { engine, packing, reduction, keys: keys_of, deadlock };
@@ -141,7 +150,9 @@ fn counterexample(
         finder.replay(&path, error)
     });
     let report = run.report();
-    report.count("steps to the error", error.steps);
+    let fires = matches!(error.class, ErrorClass::Rule | ErrorClass::Start);
+    let steps = (keys.len() as u64 + u64::from(fires)).saturating_sub(1);
+    report.count("steps to the error", steps);
     let Some(replayed) = replayed else {
         report.choice("result", "incomplete: unconfirmed error");
         report.line(
