@@ -337,14 +337,15 @@ class Model(Reader):
                 if run(state, values) is not False:
                     yield self.freeze(state)
 
-    def search(self):
-        """Returns states and rules fired. Raises ModelError at the first error."""
+    def search(self, most=None):
+        """Returns states and rules fired, of all states or a few more than `most`. Raises ModelError
+        at the first error."""
         known, queue, fired = set(), deque(), 0
         for state in self.fire("startstate", None):
             if state not in known:
                 known.add(state)
                 queue.append(state)
-        while queue:
+        while queue and (most is None or len(known) <= most):
             frozen = queue.popleft()
             for label, name, domains in self.rules["invariant"]:
                 for values in itertools.product(*domains):

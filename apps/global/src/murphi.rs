@@ -33,6 +33,7 @@ pub mod packing;
 pub mod path;
 pub mod reader;
 pub mod serial;
+pub mod single;
 pub mod store;
 pub mod symmetry;
 pub mod tree;

@@ -33,6 +33,7 @@ const GLOBAL: [(&str, &[&str]); 19] = [
     ("murphi", &[]),
     ("murphi", &["msi", "--symmetry", "exact"]),
     ("murphi", &["hanoi", "--compact"]),
+    ("murphi", &["german", "--order", "asynchronous", "--compiled"]),
 ];
 
 /// Applications on shared virtual memory.

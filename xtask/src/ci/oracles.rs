@@ -134,7 +134,7 @@ pub fn mesh(site: &Site) -> Result<StepOutcome> {
 }
 
 /// Has an independent explorer count the states of each built-in model, and compares: on three
-/// ranks and two nodes.
+/// ranks and two nodes; then of random models, by byte code, interpreter and machine code.
 ///
 /// # Errors
 /// Fails if a program cannot be started, or if a report cannot be read.
@@ -164,7 +164,28 @@ pub fn models(site: &Site) -> Result<StepOutcome> {
             return Ok(plain(false, &why));
         }
     }
-    Ok(plain(models.len() > 8, "there are fewer models"))
+    if models.len() <= 8 {
+        return Ok(plain(false, "there are fewer models"));
+    }
+    random_models(site, &python)
+}
+
+/// Compares the counts of random models.
+fn random_models(site: &Site, python: &Path) -> Result<StepOutcome> {
+    let count = if site.tier == Tier::Night { "500" } else { "20" };
+    let mut maker = Command::new(python);
+    maker.args(["-B", "oracles/random_models.py", count, "1"]).current_dir(&site.root);
+    let made = command::run_quiet(&mut maker, RUN)?;
+    if !made.success {
+        return Ok(plain(false, &format!("making random models: {}", made.why)));
+    }
+    apps::in_folder(site, "models", |folder| {
+        let cases = folder.join("cases");
+        std::fs::write(&cases, &made.stdout).context("writing models")?;
+        let run = ["run", "--quiet", "--package", "clump-global-apps", "--example", "check_models"];
+        let mut checker = command::cargo(&site.root, &run);
+        Ok(outcome(command::run(checker.arg("--").arg(&cases), BUILD)?))
+    })
 }
 
 /// Has an independent tracer draw pictures of scenes, and compares: on three ranks and two nodes.

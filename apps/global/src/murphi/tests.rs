@@ -1,14 +1,12 @@
 //! Tests of the whole: the language suite, models whose counts are known, symmetry, planted bugs,
 //! and texts that are no models.
 
-use super::engine::{RuleList, StepEngine, StepOutcome};
-use super::explorer::{DeadlockMode, ErrorClass, FoundError};
+use super::compiled::{CompiledModel, LibraryFolder};
+use super::engine::{RuleList, StepEngine};
 use super::models;
-use super::packing::StatePacking;
-use super::path::PathFinder;
 use super::reader::read;
 use super::serial;
-use super::store::{StateStore, StoreBounds};
+use super::single::SingleSearch;
 use super::symmetry::{StateReduction, SymmetryMode, permuted};
 use super::tree::CheckedModel;
 use clump_app_frame::InputSize;
@@ -17,118 +15,16 @@ use std::rc::Rc;
 
 const CASES: &str = include_str!("../../models/language.txt");
 
-/// A search by byte code in one process.
-struct ByteSearch {
-    engine: StepEngine,
-    packing: StatePacking,
-    reduction: StateReduction,
-    store: StateStore,
-    fired: u64,
-    failure: Option<String>,
-    error: Option<FoundError>,
-}
-
-impl ByteSearch {
-    fn new(text: &str, constants: &[(String, i64)], mode: SymmetryMode) -> Self {
-        let model = read(text, constants).map_err(|error| error.show("model", text)).unwrap();
-        let reduction = StateReduction::new(&model, mode).unwrap();
-        let packing = StatePacking::of(&model);
-        let store = StateStore::new(StoreBounds {
-            words: packing.words(),
-            compact: None,
-            max_bytes: 1 << 30,
-            spill: None,
-            traces: true,
-        });
-        let store = store.unwrap();
-        let engine = StepEngine::new(Rc::new(model), mode != SymmetryMode::Off);
-        Self { engine, packing, reduction, store, fired: 0, failure: None, error: None }
-    }
-
-    fn put(&mut self, parent: u64) {
-        let mut cells = self.engine.state().to_vec();
-        self.reduction.reduce(&self.engine.model, &mut cells);
-        let mut words = vec![0; self.packing.words()];
-        self.packing.pack(&cells, &mut words);
-        self.store.insert(&words, parent).unwrap();
-    }
-
-    fn fire_all(&mut self, list: RuleList, from: &[i64], (parent, steps): (u64, u64)) {
-        let model = self.engine.model.clone();
-        for rule in 0..self.engine.rules(list).len() {
-            for instance in 0..model.instances(&self.engine.rules(list)[rule]) {
-                self.engine.set_state(from);
-                match self.engine.fire(list, rule, instance, from) {
-                    StepOutcome::Disabled => (),
-                    StepOutcome::Fired => {
-                        self.fired += u64::from(list == RuleList::Rules);
-                        self.put(parent);
-                    }
-                    StepOutcome::Failed(failure) => {
-                        let line = format!("{}: {}", failure.at, failure.what);
-                        self.failure.get_or_insert(line);
-                        let (class, rule) = (ErrorClass::Rule, rule as u64);
-                        self.error.get_or_insert(FoundError {
-                            steps,
-                            class,
-                            key: parent,
-                            rule,
-                            instance,
-                        });
-                    }
-                    StepOutcome::Unordered => self.failure = Some("unordered".into()),
-                }
-            }
-        }
-    }
-
-    /// Searches level by level, up to the first with an error.
-    fn run(&mut self) {
-        let undefined = self.engine.undefined();
-        self.fire_all(RuleList::Starts, &undefined, (0, 0));
-        for steps in 0.. {
-            self.store.advance().unwrap();
-            if self.store.level_states() == 0 || self.failure.is_some() {
-                return;
-            }
-            for number in 0..self.store.level_states() {
-                let mut words = vec![0; self.packing.words()];
-                self.store.level_state(number, &mut words).unwrap();
-                let mut from = vec![0; self.engine.model.cells as usize];
-                self.packing.unpack(&words, &mut from);
-                let key = self.store.key(&words);
-                self.engine.set_state(&from);
-                if let Some((rule, instance, _)) = self.engine.violated() {
-                    self.failure.get_or_insert("invariant".into());
-                    let (class, rule) = (ErrorClass::Invariant, rule as u64);
-                    self.error.get_or_insert(FoundError { steps, class, key, rule, instance });
-                }
-                self.fire_all(RuleList::Rules, &from, (key, steps + 1));
-            }
-        }
-    }
-
-    /// Returns the lines of the replayed path to the error.
-    fn path(&mut self) -> Vec<String> {
-        let error = self.error.unwrap();
-        let (mut keys, mut key) = (Vec::new(), error.key);
-        while key != 0 {
-            keys.push(key);
-            key = self.store.parent(key, None).unwrap().unwrap();
-        }
-        keys.reverse();
-        let (packing, reduction) = (&self.packing, &self.reduction);
-        let (engine, keys_of) = (&mut self.engine, &self.store);
-        let deadlock = DeadlockMode::Off;
-        let mut finder = PathFinder { engine, packing, reduction, keys: keys_of, deadlock };
-        let path = finder.path(&keys).unwrap();
-        finder.replay(&path, error).unwrap().lines
-    }
+/// Returns a search of a model that has been run by byte code.
+fn run(text: &str, constants: &[(String, i64)], mode: SymmetryMode) -> SingleSearch {
+    let model = read(text, constants).map_err(|error| error.show("model", text)).unwrap();
+    let mut search = SingleSearch::new(model, mode).unwrap();
+    search.run().unwrap();
+    search
 }
 
 fn searched(text: &str, constants: &[(String, i64)], mode: SymmetryMode) -> (u64, u64) {
-    let mut search = ByteSearch::new(text, constants, mode);
-    search.run();
+    let search = run(text, constants, mode);
     assert_eq!(search.failure, None);
     let serial = serial::search(&search.engine.model, &search.reduction);
     assert_eq!(
@@ -154,8 +50,7 @@ fn the_language_suite() {
             let error = read(text, &[]).unwrap_err();
             assert_eq!(format!("{} {}", error.at, error.what), message, "{name}");
         } else if let Some(message) = expected.strip_prefix("fails ") {
-            let mut search = ByteSearch::new(text, &[], SymmetryMode::Off);
-            search.run();
+            let search = run(text, &[], SymmetryMode::Off);
             let found = search.failure.unwrap();
             assert!(message.starts_with(&found) || message.contains(&found), "{name}: {found}");
             assert!(serial::search(&search.engine.model, &search.reduction).wrong, "{name}");
@@ -163,6 +58,60 @@ fn the_language_suite() {
             let (states, fired) = searched(text, &[], SymmetryMode::Off);
             assert_eq!(format!("{states} states, {fired} fired"), expected, "{name}");
         }
+    }
+}
+
+#[test]
+fn machine_code_does_what_byte_code_does() {
+    let folder = LibraryFolder::new().unwrap();
+    let own = models::names().into_iter().filter_map(|name| models::find(name, InputSize::Ci));
+    let own = own.map(|(text, constants)| (text.to_owned(), constants));
+    // Those of the suite that have multisets, unions, calls or errors among them.
+    let cases = CASES.split("=== ").skip(1).map(case).filter(|it| !it.1.starts_with("wrong "));
+    let cases = cases.map(|(_, _, text)| (text, Vec::new()));
+    let cases = cases.step_by(clump_test_tier::pick(7, 1));
+    for (text, constants) in own.chain(cases) {
+        let by_bytes = run(&text, &constants, SymmetryMode::Off);
+        let mut search = SingleSearch::new(read(&text, &constants).unwrap(), SymmetryMode::Off);
+        let search = search.as_mut().unwrap();
+        let (model, packing) = (search.engine.model.clone(), &search.packing);
+        let made = folder.compile(&model, packing);
+        if made.as_ref().is_err_and(|error| format!("{error:#}").contains("cannot be started")) {
+            eprintln!("skipped: there is no C compiler (Debian: apt-get install gcc)");
+            return;
+        }
+        made.unwrap();
+        // A library is found by its name once: each has another.
+        let library = LibraryFolder::library(folder.number());
+        let other = library.with_extension(format!("{}.so", clump_os::clock::now_ns()));
+        std::fs::rename(&library, &other).unwrap();
+        let code = CompiledModel::load(&other, &model, packing).unwrap();
+        search.engine.use_compiled(code);
+        search.run().unwrap();
+        let counts = |it: &SingleSearch| (it.store.count(), it.fired, it.failure.clone());
+        assert_eq!(counts(search), counts(&by_bytes), "{text}");
+    }
+}
+
+#[test]
+fn rules_without_end_are_errors() {
+    for body in [
+        "for i := 0 to 1000000000000 do x := 0 end",
+        "for i: 0..8191 do for j: 0..8191 do x := 0 end end",
+        "for i: 0..99999 do x := 0; while x < 999 do x := x + 1 end end",
+        "for i: 0..99999999 do step() end",
+    ] {
+        let text = format!(
+            "var x: 0..999; procedure step(); begin end;
+            startstate x := 0 end; rule begin {body} end;"
+        );
+        let search = run(&text, &[], SymmetryMode::Off);
+        let failure = search.failure.as_deref().unwrap();
+        assert!(
+            failure.ends_with("takes more than 16777216 turns of loops and calls"),
+            "{failure}"
+        );
+        assert!(serial::search(&search.engine.model, &search.reduction).wrong, "{body}");
     }
 }
 
@@ -202,8 +151,7 @@ fn states_that_permutations_make_of_each_other_are_one() {
         // Each state and all its permutations have one representative.
         let model: CheckedModel = read(text, &constants).unwrap();
         let reduction = StateReduction::new(&model, SymmetryMode::Exact).unwrap();
-        let mut search = ByteSearch::new(text, &constants, SymmetryMode::Off);
-        search.run();
+        let mut search = run(text, &constants, SymmetryMode::Off);
         for number in 0..search.store.level_states() {
             let mut words = vec![0; search.packing.words()];
             search.store.level_state(number, &mut words).unwrap();
@@ -245,8 +193,7 @@ fn a_permuted_start_state_changes_no_count() {
 fn a_loop_that_depends_on_the_order_is_no_symmetry() {
     let text = "type P: scalarset(2); var o: P; startstate undefine o end;
         rule begin for p: P do o := p end end;";
-    let mut search = ByteSearch::new(text, &[], SymmetryMode::Exact);
-    search.run();
+    let search = run(text, &[], SymmetryMode::Exact);
     assert_eq!(search.failure.as_deref(), Some("unordered"));
     let text = "type P: scalarset(2); var o: P; startstate undefine o end; rule begin clear o end;";
     assert!(StateReduction::new(&read(text, &[]).unwrap(), SymmetryMode::Exact).is_err());
@@ -266,10 +213,9 @@ fn planted_bugs_are_found_by_the_shortest_path() {
         assert!(text.contains(from), "{name}: {from}");
         let text = text.replacen(from, to, 1);
         for mode in [SymmetryMode::Off, SymmetryMode::Exact, SymmetryMode::Normal] {
-            let mut search = ByteSearch::new(&text, &constants, mode);
-            search.run();
+            let mut search = run(&text, &constants, mode);
             assert_eq!(search.failure.as_deref(), Some("invariant"), "{name}");
-            let lines = search.path();
+            let lines = search.path().unwrap().lines;
             let found = lines.iter().filter(|line| line.contains(". \"")).count() - 1;
             assert_eq!(found, steps, "{name}: {lines:#?}");
         }
