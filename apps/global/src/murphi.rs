@@ -32,6 +32,7 @@ pub mod models;
 pub mod packing;
 pub mod path;
 pub mod reader;
+pub mod search_result;
 pub mod serial;
 pub mod single;
 pub mod store;

@@ -107,6 +107,7 @@ impl<T: Element> BulkChannel<T> {
 
     /// Adds to the word of events of a rank, behind what was sent to it.
     fn notify(&self, to: usize, value: u64) -> Result<()> {
+        debug_assert!(value == 1 || value == QUIET, "an event, or the end of a run");
         self.pgas.rma().fence();
         self.write_word(&self.events, to, (value, true))
     }
@@ -118,9 +119,9 @@ impl<T: Element> BulkChannel<T> {
         Ok(peer.target.signal(word.offset(), value, adds)?)
     }
 
-    /// Returns this rank's word of events. What is looked at afterwards is what it counts, or newer.
+    /// Returns this rank's word of events. State that is read afterwards is as new as it, or newer.
     fn events(&self) -> Result<u64> {
-        Ok(self.events.local().get(0)?)
+        self.events.local().get(0)
     }
 
     /// Sleeps until there are other events than these.
@@ -230,6 +231,7 @@ impl<T: Element> BulkChannel<T> {
         let word = sender * self.pgas.nranks() + self.pgas.rank();
         // In order: no credit is replaced by an older one.
         self.pgas.rma().fence();
+        debug_assert!(end & FINISHED == 0 && word < self.credits.len(), "a count of items");
         self.write_word(&self.credits, word, (end, false))?;
         self.notify(sender, 1)
     }
@@ -315,6 +317,7 @@ impl<T: Element> BulkChannel<T> {
             in_flight().write(ACTIVE.wrapping_mul(ranks as u64))?;
         }
         let before = self.events()? & QUIET;
+        debug_assert!((ranks as u64) < ACTIVE, "ranks and items are told apart");
         self.pgas.barrier()?;
         let mut failure = Ok(());
         while self.events()? & QUIET == before {
@@ -352,6 +355,7 @@ impl<T: Element> BulkChannel<T> {
     /// are idle.
     fn await_items(&self, before: u64) -> Result<()> {
         let ranks = self.pgas.nranks();
+        debug_assert!(before == 0 || before == QUIET, "one bit");
         loop {
             let seen = self.events()?;
             if seen & QUIET != before {

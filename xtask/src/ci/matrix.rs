@@ -13,7 +13,7 @@ const NET_FAULTS: &str = "loss=1%";
 const PROTOCOLS: [&str; 4] = ["base", "dw", "rf", "dd"];
 
 /// Applications on global memory, with the ways in which they run.
-const GLOBAL: [(&str, &[&str]); 19] = [
+const GLOBAL: [(&str, &[&str]); 20] = [
     ("gups", &[]),
     ("histo", &[]),
     ("indexgather", &[]),

@@ -7,8 +7,7 @@ use crate::murphi::compiler::template;
 use crate::murphi::machine::{MAX_CALLS, MAX_STEPS, MAX_TURNS};
 use crate::murphi::packing::StatePacking;
 use crate::murphi::tree::{
-    CheckedModel, ItemSource, LoopRange, LoopValues, MurphiRoutine, MurphiStatement,
-    RuleDefinition, SetLayout,
+    CheckedModel, ItemSource, MurphiRoutine, MurphiStatement, RuleDefinition, SetLayout,
 };
 use crate::murphi::types::{TypeId, UNDEFINED};
 use std::fmt::Write;
@@ -20,7 +19,7 @@ pub const FAILED: i32 = 2;
 /// Cells of states that it packs and unpacks.
 pub const MAX_PACKED: u32 = 1 << 12;
 
-/// What the function does.
+/// Task of the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeEntry {
     /// Fires a start state.
@@ -77,19 +76,16 @@ pub fn c_text(model: &CheckedModel, packing: &StatePacking) -> String {
         builder.routine(number, routine);
     }
     let mut cases = String::new();
-    let lists: [(&[RuleDefinition], fn(usize) -> CodeEntry); 3] = [
-        (&model.starts, CodeEntry::Start),
-        (&model.rules, CodeEntry::Rule),
-        (&model.invariants, CodeEntry::Invariant),
-    ];
+    let starts = model.starts.iter().enumerate().map(|(at, rule)| (CodeEntry::Start(at), rule));
+    let rules = model.rules.iter().enumerate().map(|(at, rule)| (CodeEntry::Rule(at), rule));
+    let invariants = model.invariants.iter().enumerate();
+    let invariants = invariants.map(|(at, rule)| (CodeEntry::Invariant(at), rule));
     let mut frame = 0;
-    for (list, entry) in lists {
-        for (at, rule) in list.iter().enumerate() {
-            let number = entry(at).number(model);
-            builder.rule(number, rule);
-            let _ = writeln!(cases, "  case {number}: result = rule{number}(s); break;");
-            frame = rule.frame.max(frame);
-        }
+    for (entry, rule) in starts.chain(rules).chain(invariants) {
+        let number = entry.number(model);
+        builder.rule(number, rule);
+        let _ = writeln!(cases, "  case {number}: result = rule{number}(s); break;");
+        frame = rule.frame.max(frame);
     }
     if model.cells <= MAX_PACKED {
         builder.packing(packing);
@@ -115,16 +111,6 @@ fn number(value: i64) -> String {
 }
 
 impl CBuilder<'_> {
-    fn line(&mut self, text: impl AsRef<str>) {
-        self.text.push_str(text.as_ref());
-        self.text.push('\n');
-    }
-
-    fn name(&mut self) -> usize {
-        self.names += 1;
-        self.names
-    }
-
     fn head(&self, number: usize, routine: &MurphiRoutine) -> String {
         let parameters: String =
             (0..routine.parameters.len()).map(|at| format!(", i64 a{at}")).collect();
@@ -287,45 +273,6 @@ impl CBuilder<'_> {
         }
         self.statements(otherwise);
         self.line("}".repeat(cases.len()));
-    }
-
-    /// A loop; its body may `break`.
-    fn each(&mut self, range: &LoopRange, body: impl FnOnce(&mut Self)) {
-        let (local, name) = (range.local, self.name());
-        match &range.over {
-            LoopValues::Of(of) => {
-                let mut value = "0".to_owned();
-                let mut before = self.model.types.values(*of);
-                let all = before;
-                for segment in self.model.types.segments(*of).iter().rev() {
-                    before -= segment.count;
-                    let here = format!("{} + (i64)(n{name} - {before})", number(segment.first));
-                    let last = before + segment.count == all;
-                    let test =
-                        format!("n{name} < {}ULL ? {here} : {value}", before + segment.count);
-                    value = if last { here } else { test };
-                }
-                self.line(format!("for (u64 n{name} = 0; n{name} < {all}ULL; n{name}++) {{"));
-                self.line(format!("if (++steps > {MAX_STEPS}) {{ F; break; }}"));
-                self.line(format!("f[{local}] = {value};"));
-                body(self);
-            }
-            LoopValues::Steps(bounds, _) => {
-                let (from, to, by) = &**bounds;
-                let (from, to, by) = (self.expr(from), self.expr(to), self.expr(by));
-                let at = format!("n{name}");
-                self.line(format!(
-                    "for (i64 {at} = {from}; {by} > 0 ? {at} <= {to} : {at} >= {to};) {{"
-                ));
-                self.line(format!("if (!{by} || ++steps > {MAX_STEPS}) {{ F; break; }}"));
-                self.line(format!("f[{local}] = {at};"));
-                body(self);
-                self.line(format!(
-                    "if (__builtin_add_overflow({at}, {by}, &{at})) {{ F; break; }}"
-                ));
-            }
-        }
-        self.line("}");
     }
 
     fn fill(&mut self, place: &crate::murphi::tree::CellPlace, (of, cleared): (TypeId, bool)) {

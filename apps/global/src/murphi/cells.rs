@@ -1,7 +1,7 @@
 //! Cells of the interpreter: a state, and frames behind it.
 
-use crate::murphi::tree::SetLayout;
-use crate::murphi::types::UNDEFINED;
+use crate::murphi::tree::{BinaryOperation as Op, CheckedModel, SetLayout};
+use crate::murphi::types::{TypeId, UNDEFINED};
 
 /// Cells of a state and of frames.
 #[derive(Debug, Clone, Default)]
@@ -38,5 +38,27 @@ impl PlainCells {
         for at in slot + 1..slot + set.stride as usize {
             self.set(at, UNDEFINED);
         }
+    }
+}
+
+/// Returns all values of a scalar type.
+pub fn value_list(model: &CheckedModel, of: TypeId) -> Vec<i64> {
+    let segments = model.types.segments(of).iter();
+    segments.flat_map(|it| it.first..it.first + it.count as i64).collect()
+}
+
+/// Returns the result of an operation; `None` if it is too large.
+pub fn operate(operation: Op, a: i64, b: i64) -> Option<i64> {
+    match operation {
+        Op::Add => a.checked_add(b),
+        Op::Subtract => a.checked_sub(b),
+        Op::Multiply => a.checked_mul(b),
+        Op::Divide => a.checked_div(b),
+        Op::Remainder => a.checked_rem(b),
+        Op::Equal => Some(i64::from(a == b)),
+        Op::Unequal => Some(i64::from(a != b)),
+        Op::Less => Some(i64::from(a < b)),
+        Op::LessOrEqual => Some(i64::from(a <= b)),
+        Op::And | Op::Or | Op::Implies => Some(i64::from(b != 0)),
     }
 }

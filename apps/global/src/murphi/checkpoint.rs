@@ -2,8 +2,8 @@
 //! names those that belong together, so a job that ends while it writes leaves the one before.
 
 use crate::murphi::exchange::StateExchange;
-use crate::murphi::explorer::SearchResult;
-use crate::murphi::store::{fingerprint, owner};
+use crate::murphi::search_result::SearchResult;
+use crate::murphi::store::keys::{fingerprint, owner};
 use anyhow::{Context, Result, bail};
 use clump::{Clump, Max};
 use clump_os::{clock, file};

@@ -173,7 +173,9 @@ impl StateExchange {
         let record = vec![STOP; self.words + 1];
         let ranks = self.outgoing.borrow().len();
         for to in (0..ranks).filter(|to| *to != self.me) {
-            self.outgoing.borrow_mut().get_mut(to).map(|it| it.extend_from_slice(&record));
+            if let Some(buffer) = self.outgoing.borrow_mut().get_mut(to) {
+                buffer.extend_from_slice(&record);
+            }
         }
         self.flush()
     }

@@ -1,9 +1,7 @@
 //! The second opinion: an interpreter that walks the tree of a checked model, and shares with the
 //! byte code only the tree. Counterexamples are replayed by it, and the serial version uses it.
 
-mod changes;
-
-use crate::murphi::cells::PlainCells;
+use crate::murphi::cells::{PlainCells, operate, value_list};
 use crate::murphi::compiler::template;
 use crate::murphi::machine::{MAX_CALLS, MAX_STEPS, MAX_TURNS, ModelFailure, too_many_steps};
 use crate::murphi::packing::order_multisets;
@@ -39,11 +37,6 @@ pub struct TreeInterpreter<'a> {
     at: SourcePosition,
     /// Text that statements have printed.
     pub printed: String,
-}
-
-fn value_list(model: &CheckedModel, of: TypeId) -> Vec<i64> {
-    let segments = model.types.segments(of).iter();
-    segments.flat_map(|it| it.first..it.first + it.count as i64).collect()
 }
 
 impl<'a> TreeInterpreter<'a> {
@@ -248,19 +241,10 @@ impl<'a> TreeInterpreter<'a> {
         }
         let b = self.eval(right)?;
         self.at = at;
-        let result = match operation {
-            Op::Add => a.checked_add(b),
-            Op::Subtract => a.checked_sub(b),
-            Op::Multiply => a.checked_mul(b),
-            Op::Divide | Op::Remainder if b == 0 => return self.failure("division by zero"),
-            Op::Divide => a.checked_div(b),
-            Op::Remainder => a.checked_rem(b),
-            Op::Equal => Some(i64::from(a == b)),
-            Op::Unequal => Some(i64::from(a != b)),
-            Op::Less => Some(i64::from(a < b)),
-            Op::LessOrEqual => Some(i64::from(a <= b)),
-            Op::And | Op::Or | Op::Implies => Some(i64::from(b != 0)),
-        };
+        if b == 0 && matches!(operation, Op::Divide | Op::Remainder) {
+            return self.failure("division by zero");
+        }
+        let result = operate(operation, a, b);
         result.map_or_else(|| self.failure("a number is too large"), Ok)
     }
 
@@ -447,6 +431,67 @@ impl<'a> TreeInterpreter<'a> {
         let at = self.address(place)?;
         for (at, value) in (at..).zip(template(&self.model.types, of, cleared)) {
             self.cells.set(at, value);
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, item: &ItemSource) -> Walked<()> {
+        let types = &self.model.types;
+        match item {
+            ItemSource::Text(text) => self.printed.push_str(text),
+            ItemSource::Value(value, of) => {
+                let value = self.eval(value)?;
+                self.printed.push_str(&types.show(*of, value));
+            }
+            ItemSource::Place(place, of) => {
+                let at = self.address(place)? as u32;
+                self.printed.push_str(&types.show_all(*of, at, &self.cells.0));
+            }
+        }
+        Ok(())
+    }
+
+    fn set_change(&mut self, statement: &MurphiStatement) -> Walked<()> {
+        match statement {
+            MurphiStatement::SetAdd(place, set, item, at) => {
+                let address = self.address(place)?;
+                let (value, from) = match item {
+                    ItemSource::Value(value, of) => {
+                        let value = self.eval(value)?;
+                        self.at = *at;
+                        (self.typed(*of, value)?, None)
+                    }
+                    ItemSource::Place(from, _) => (0, Some(self.address(from)?)),
+                    ItemSource::Text(_) => return Ok(()),
+                };
+                self.at = *at;
+                let Some(to) = self.cells.free_slot(address, *set) else {
+                    return self
+                        .failure(format!("the multiset is full: it has {} slots", set.capacity));
+                };
+                self.cells.set(to, 1);
+                match from {
+                    None => self.cells.set(to + 1, value),
+                    Some(from) => self.cells.move_cells(from, to + 1, set.stride as usize - 1),
+                }
+            }
+            MurphiStatement::SetRemove(place, set, slot, at) => {
+                let address = self.address(place)?;
+                let slot = self.eval(slot)?;
+                self.at = *at;
+                let at = self.slot(*set, slot, address)?;
+                self.cells.empty(at, *set);
+            }
+            MurphiStatement::SetRemoveWhere(place, set, local, test) => {
+                for slot in 0..i64::from(set.capacity) {
+                    if self.choose((place, *set), (*local, slot), test)? {
+                        let address = self.address(place)?;
+                        let at = self.slot(*set, slot, address)?;
+                        self.cells.empty(at, *set);
+                    }
+                }
+            }
+            _ => clump_bug::bug!("no change of a multiset"),
         }
         Ok(())
     }

@@ -2,9 +2,10 @@
 //! states, and replayed by the interpreter.
 
 use crate::murphi::engine::{RuleList, StepEngine, StepOutcome};
-use crate::murphi::explorer::{DeadlockMode, ErrorClass, FoundError};
+use crate::murphi::explorer::DeadlockMode;
 use crate::murphi::interpreter::TreeInterpreter;
 use crate::murphi::packing::StatePacking;
+use crate::murphi::search_result::{ErrorClass, FoundError};
 use crate::murphi::store::StateStore;
 use crate::murphi::symmetry::{StateReduction, inverse, permuted};
 use crate::murphi::tree::{CheckedModel, RuleDefinition};

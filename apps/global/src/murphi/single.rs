@@ -1,10 +1,12 @@
 //! A search in one process, by byte code or machine code.
 
 use crate::murphi::engine::{RuleList, StepEngine, StepOutcome};
-use crate::murphi::explorer::{DeadlockMode, ErrorClass, FoundError};
+use crate::murphi::explorer::DeadlockMode;
 use crate::murphi::packing::StatePacking;
 use crate::murphi::path::{PathFinder, ReplayedPath};
-use crate::murphi::store::{StateStore, StoreBounds};
+use crate::murphi::search_result::{ErrorClass, FoundError};
+use crate::murphi::store::StateStore;
+use crate::murphi::store::keys::StoreBounds;
 use crate::murphi::symmetry::{StateReduction, SymmetryMode};
 use crate::murphi::tree::CheckedModel;
 use std::rc::Rc;
@@ -25,7 +27,7 @@ pub struct SingleSearch {
     pub store: StateStore,
     /// Rules that fired.
     pub fired: u64,
-    /// What the model does wrong first.
+    /// The first thing that the model does wrong.
     pub failure: Option<String>,
     /// The error.
     pub error: Option<FoundError>,

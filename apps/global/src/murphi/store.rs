@@ -6,58 +6,20 @@
 //! disk as [`SortedRuns`]. On disk they are looked up for many states at a time: states of a level
 //! stay in memory as candidates until then.
 
+pub mod disk_states;
 pub mod key_set;
+pub mod keys;
+pub mod persist;
 pub mod record_table;
 pub mod sorted_runs;
 pub mod word_log;
 
-mod overflow;
-pub mod persist;
-
+use self::disk_states::DiskStates;
 use self::key_set::KeySet;
-use self::overflow::DiskStates;
+use self::keys::{StoreBounds, fingerprint, short_key};
 use self::record_table::{AddedRecord, RecordTable};
 use self::word_log::{LevelLog, WordLog};
 use std::io::Result;
-use std::path::PathBuf;
-
-/// Returns a number that differs for different words, but by chance. It is neither 0 nor the
-/// largest one.
-pub fn fingerprint(words: &[u64]) -> u64 {
-    let mut hash = 0x9e37_79b9_7f4a_7c15 ^ words.len() as u64;
-    for word in words {
-        hash = mix(hash ^ word, 0xd6e8_feb8_6659_fd93);
-        hash ^= word.rotate_left(29);
-    }
-    mix(hash, 0xa076_1d64_78bd_642f).clamp(1, u64::MAX - 1)
-}
-
-/// Multiplies, and folds both halves of the product.
-fn mix(a: u64, b: u64) -> u64 {
-    let product = u128::from(a ^ 0x2545_f491_4f6c_dd1d) * u128::from(b);
-    (product as u64) ^ (product >> 64) as u64
-}
-
-/// Returns the rank that owns the state with a key.
-pub fn owner(key: u64, ranks: usize) -> usize {
-    let spread = mix(key, 0xe703_7ed1_a0b4_28db) >> 32;
-    ((spread * ranks as u64) >> 32) as usize
-}
-
-/// Bounds of a rank's states.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoreBounds {
-    /// Words of a state.
-    pub words: usize,
-    /// Bits of a key that stands for its state.
-    pub compact: Option<u32>,
-    /// Bytes of memory.
-    pub max_bytes: u64,
-    /// Folder for what memory has no room for.
-    pub spill: Option<PathBuf>,
-    /// False if no parents are kept: then there is no path to an error.
-    pub traces: bool,
-}
 
 /// States that are expanded.
 #[derive(Debug)]
@@ -323,13 +285,156 @@ impl StateStore {
         }
         self.log.find(level, key)
     }
-}
 
-/// Returns a key of as many bits as are kept.
-fn short_key(bounds: &StoreBounds, print: u64) -> u64 {
-    match bounds.compact {
-        Some(bits) if bits < 64 => (print >> (64 - bits)).max(1),
-        _ => print,
+    /// Returns the words of a state that its key does not stand for.
+    fn identity<'a>(&self, state: &'a [u64]) -> &'a [u64] {
+        if self.bounds.compact.is_some() { &[] } else { state }
+    }
+
+    /// Makes room for young states. Returns false if there is none.
+    fn make_room(&mut self) -> Result<bool> {
+        let Some(folder) = self.bounds.spill.clone() else { return Ok(false) };
+        if self.disk.is_some() {
+            if self.young.count() == 0 {
+                return Ok(false);
+            }
+            self.resolve()?;
+            return Ok(true);
+        }
+        let words = if self.bounds.compact.is_some() { 0 } else { self.bounds.words };
+        let mut disk = DiskStates::new(folder, words)?;
+        if let Some(keys) = self.keys.take() {
+            disk.add_known(|push| keys.each(|key| push(&[key, 0])))?;
+            self.disk = Some(disk);
+        } else {
+            self.move_records(disk)?;
+        }
+        self.list_frontier()?;
+        Ok(true)
+    }
+
+    /// Moves the states that are expanded to a list.
+    fn list_frontier(&mut self) -> Result<()> {
+        let mut list = WordLog::new(self.bounds.spill.as_deref())?;
+        match &mut self.frontier {
+            Frontier::Records(table) => {
+                (0..table.count()).try_for_each(|at| list.push(table.record(at).0))?;
+            }
+            // Ranges were moved with their records.
+            Frontier::Range(..) => return Ok(()),
+            Frontier::List(known) => {
+                known.spill(self.bounds.spill.as_deref().unwrap_or("/".as_ref()))?;
+                return Ok(());
+            }
+        }
+        self.frontier = Frontier::List(list);
+        Ok(())
+    }
+
+    /// Moves the states of all levels to disk, and their parents to the log.
+    fn move_records(&mut self, mut disk: DiskStates) -> Result<()> {
+        let folder = self.bounds.spill.clone();
+        let (from, count) = (self.level_from(), self.young.count());
+        let mut starts = std::mem::take(&mut self.level_starts).into_iter().skip(1).peekable();
+        self.log.pairs.spill(folder.as_deref().unwrap_or("/".as_ref()))?;
+        for index in self.logged..=count {
+            while starts.next_if(|start| *start <= index).is_some() {
+                self.log.end_level();
+            }
+            if index < count && self.bounds.traces {
+                let (state, parent) = self.young.record(index);
+                self.log.push(self.key(state), parent)?;
+            }
+        }
+        if let Frontier::Range(first, end) = self.frontier {
+            let mut list = WordLog::new(folder.as_deref())?;
+            (first..end).try_for_each(|at| list.push(self.young.record(at).0))?;
+            self.frontier = Frontier::List(list);
+        }
+        let sorted = self.young.sorted();
+        let mut record = Vec::new();
+        disk.runs.add(|push| {
+            for (key, index) in &sorted {
+                let level = if *index >= from { disk.level } else { 0 };
+                record.clear();
+                record.push(*key);
+                record.extend_from_slice(self.young.record(*index).0);
+                record.push(level);
+                push(&record)?;
+            }
+            Ok(())
+        })?;
+        (from..count).try_for_each(|at| disk.next.push(self.young.record(at).0))?;
+        disk.found = count - from;
+        self.level_starts = vec![0];
+        self.young = RecordTable::new(self.bounds.words);
+        self.disk = Some(disk);
+        Ok(())
+    }
+
+    /// Moves the keys of a level that memory has no room for to disk, with all others.
+    fn overflow_keys(&mut self, level: &RecordTable) -> Result<()> {
+        let Some(folder) = self.bounds.spill.clone() else { return Ok(()) };
+        let mut disk = DiskStates::new(folder, 0)?;
+        let Some(keys) = self.keys.take() else { return Ok(()) };
+        disk.add_known(|push| keys.each(|key| push(&[key, 0])))?;
+        let mut rest: Vec<u64> =
+            (0..level.count()).map(|at| self.key(level.record(at).0)).collect();
+        rest.sort_unstable();
+        rest.dedup();
+        let absent: Vec<u64> = rest.into_iter().filter(|key| !keys.contains(*key)).collect();
+        drop(keys);
+        disk.add_known(|push| absent.iter().try_for_each(|key| push(&[*key, 0])))?;
+        self.disk = Some(disk);
+        Ok(())
+    }
+
+    /// Looks young states up on disk, and moves those that are not there.
+    fn resolve(&mut self) -> Result<()> {
+        let Some(mut disk) = self.disk.take() else { return Ok(()) };
+        let sorted = self.young.sorted();
+        let mut fresh: Vec<(u64, u64)> = Vec::new();
+        disk.runs.rewind();
+        for (print, index) in sorted {
+            let (state, parent) = self.young.record(index);
+            let key = short_key(&self.bounds, print);
+            match disk.runs.find(key, self.identity(state))? {
+                None => fresh.push((key, index)),
+                // It was found in this level before: the lowest parent counts.
+                Some(level) if level == disk.level && self.bounds.traces => {
+                    self.log.push(key, parent)?;
+                }
+                Some(_) => (),
+            }
+        }
+        for (key, index) in &fresh {
+            let (state, parent) = self.young.record(*index);
+            disk.next.push(state)?;
+            if self.bounds.traces {
+                self.log.push(*key, parent)?;
+            }
+        }
+        disk.found += fresh.len() as u64;
+        let (mut record, mut last) = (Vec::new(), None);
+        disk.runs.add(|push| {
+            for (key, index) in &fresh {
+                let state = self.identity(self.young.record(*index).0);
+                // States of one level that have the same short key are all kept.
+                if state.is_empty() && last == Some(*key) {
+                    continue;
+                }
+                last = Some(*key);
+                record.clear();
+                record.push(*key);
+                record.extend_from_slice(state);
+                record.push(disk.level);
+                push(&record)?;
+            }
+            Ok(())
+        })?;
+        self.young.clear();
+        self.disk = Some(disk);
+        Ok(())
     }
 }
 

@@ -146,7 +146,7 @@ struct Path {
 }
 
 fn stir(hash: u64, word: u64) -> u64 {
-    crate::murphi::store::fingerprint(&[hash, word])
+    crate::murphi::store::keys::fingerprint(&[hash, word])
 }
 
 /// A walk over a state that marks values of scalarsets with what belongs to them.

@@ -1,7 +1,8 @@
 //! The verdict: what a search says about a model, and what it does not.
 
-use crate::murphi::explorer::{ErrorClass, FoundError, ModelSearch, SearchResult};
+use crate::murphi::explorer::ModelSearch;
 use crate::murphi::path::{PathFinder, rule_name};
+use crate::murphi::search_result::{ErrorClass, FoundError, SearchResult};
 use crate::murphi::serial;
 use crate::run::AppRun;
 use anyhow::Result;

@@ -2,12 +2,61 @@
 
 use crate::murphi::c_code::{CBuilder, MAX_CALLS, MAX_STEPS, number};
 use crate::murphi::tree::{
-    BinaryOperation as Op, CallArgument, CellPlace, MurphiExpr, PlaceRoot, PlaceStep, RoutineCall,
-    SetLayout,
+    BinaryOperation as Op, CallArgument, CellPlace, LoopRange, LoopValues, MurphiExpr, PlaceRoot,
+    PlaceStep, RoutineCall, SetLayout,
 };
 use crate::murphi::types::TypeId;
 
 impl CBuilder<'_> {
+    pub(super) fn line(&mut self, text: impl AsRef<str>) {
+        self.text.push_str(text.as_ref());
+        self.text.push('\n');
+    }
+
+    pub(super) fn name(&mut self) -> usize {
+        self.names += 1;
+        self.names
+    }
+
+    /// A loop; its body may `break`.
+    pub(super) fn each(&mut self, range: &LoopRange, body: impl FnOnce(&mut Self)) {
+        let (local, name) = (range.local, self.name());
+        match &range.over {
+            LoopValues::Of(of) => {
+                let mut value = "0".to_owned();
+                let mut before = self.model.types.values(*of);
+                let all = before;
+                for segment in self.model.types.segments(*of).iter().rev() {
+                    before -= segment.count;
+                    let here = format!("{} + (i64)(n{name} - {before})", number(segment.first));
+                    let last = before + segment.count == all;
+                    let test =
+                        format!("n{name} < {}ULL ? {here} : {value}", before + segment.count);
+                    value = if last { here } else { test };
+                }
+                self.line(format!("for (u64 n{name} = 0; n{name} < {all}ULL; n{name}++) {{"));
+                self.line(format!("if (++steps > {MAX_STEPS}) {{ F; break; }}"));
+                self.line(format!("f[{local}] = {value};"));
+                body(self);
+            }
+            LoopValues::Steps(bounds, _) => {
+                let (from, to, by) = &**bounds;
+                let (from, to, by) = (self.expr(from), self.expr(to), self.expr(by));
+                let at = format!("n{name}");
+                self.line(format!(
+                    "for (i64 {at} = {from}; {by} > 0 ? {at} <= {to} : {at} >= {to};) {{"
+                ));
+                self.line(format!("if (!{by} || ++steps > {MAX_STEPS}) {{ F; break; }}"));
+                self.line(format!("f[{local}] = {at};"));
+                body(self);
+                self.line(format!(
+                    "if (__builtin_add_overflow({at}, {by}, &{at})) {{ F; break; }}"
+                ));
+            }
+        }
+        self.line("}");
+    }
+
     /// Computes a value into a new variable.
     fn let_(&mut self, value: impl std::fmt::Display) -> String {
         let name = format!("v{}", self.name());
@@ -44,7 +93,7 @@ impl CBuilder<'_> {
     /// Returns the place of a value among those of a type.
     fn index(&mut self, of: TypeId, value: &str) -> String {
         let name = format!("v{}", self.name());
-        let mut text = format!("({{ F; 0LL; }})");
+        let mut text = "({ F; 0LL; })".to_owned();
         let mut before = self.model.types.values(of);
         for segment in self.model.types.segments(of).iter().rev() {
             before -= segment.count;

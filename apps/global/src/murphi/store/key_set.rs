@@ -34,7 +34,7 @@ impl RestTable {
         let slots = self.slots();
         debug_assert!((self.count as usize) < slots, "a slot is free");
         let spread = rest.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let mut slot = (spread * slots as u64 >> 32) as usize;
+        let mut slot = ((spread * slots as u64) >> 32) as usize;
         loop {
             match self.read(slot) {
                 0 => return (slot, false),
@@ -172,7 +172,7 @@ impl KeySet {
 #[cfg(test)]
 mod tests {
     use super::KeySet;
-    use crate::murphi::store::fingerprint;
+    use crate::murphi::store::keys::fingerprint;
     use std::collections::BTreeSet;
 
     #[test]

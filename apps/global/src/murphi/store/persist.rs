@@ -1,10 +1,11 @@
 //! A store in a checkpoint: what it knows, what it has to expand, and the log of parents. Files of
 //! any number of ranks make a store.
 
-use crate::murphi::store::overflow::DiskStates;
+use crate::murphi::store::disk_states::DiskStates;
+use crate::murphi::store::keys::fingerprint;
 use crate::murphi::store::record_table::{AddedRecord, RecordTable};
 use crate::murphi::store::word_log::WordLog;
-use crate::murphi::store::{Frontier, StateStore, fingerprint};
+use crate::murphi::store::{Frontier, StateStore};
 use std::io::{Error, Result};
 
 /// Keys of a run that is written while a store is restored.

@@ -1,6 +1,6 @@
 //! A table of whole states, each with its parent's key, in the order in which they were added.
 
-use crate::murphi::store::fingerprint;
+use crate::murphi::store::keys::fingerprint;
 
 /// Records of a chunk.
 pub const CHUNK: usize = 1 << 12;

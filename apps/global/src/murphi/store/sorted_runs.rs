@@ -1,5 +1,5 @@
-//! States on disk: sorted runs, as in a log-structured merge tree. A run is searched for many states
-//! at a time, in their order, so that no state costs a random access of its own where many come.
+//! States on disk: sorted runs, as in a log-structured merge tree. A run is searched for many
+//! states at a time, in their order, so that none costs an access of its own where many come.
 
 use crate::murphi::store::word_log::WordLog;
 use std::cmp::Ordering;
@@ -184,7 +184,7 @@ impl SortedRuns {
 #[cfg(test)]
 mod tests {
     use super::SortedRuns;
-    use crate::murphi::store::fingerprint;
+    use crate::murphi::store::keys::fingerprint;
     use std::collections::BTreeMap;
 
     #[test]

@@ -1,6 +1,7 @@
 //! Tests of stores against a plain map, with and without compaction, disk and checkpoints.
 
-use super::{StateStore, StoreBounds, owner};
+use super::StateStore;
+use super::keys::{StoreBounds, owner};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
