@@ -76,12 +76,13 @@ def _target():
 
 
 def _install(built, place, tools):
-    """Puts a program or library into the package, without line tables where there are binutils."""
+    """Puts a program or library into the package, without line tables and names of functions that
+    others do not call, where there are binutils."""
     place.parent.mkdir(parents=True, exist_ok=True)
     fresh = place.with_suffix(".new")
     shutil.copyfile(built, fresh)
     if shutil.which(f"{tools}strip"):
-        subprocess.run([f"{tools}strip", "--strip-debug", str(fresh)], check=False)
+        subprocess.run([f"{tools}strip", "--strip-unneeded", str(fresh)], check=False)
     fresh.chmod(0o755)
     fresh.replace(place)
 

@@ -36,6 +36,7 @@ use pyo3::prelude::*;
 
 #[pymodule(gil_used = true)]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interpreter::refuse_second(module.py())?;
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(interpreter::note_main_thread, module)?)?;
     module.add_function(wrap_pyfunction!(world::join, module)?)?;

@@ -170,3 +170,35 @@ def test_alone_a_process_is_a_job_of_one_rank():
     code = "import clump; w = clump.world(); w.barrier(); print(w.rank, w.size, w.allreduce(3))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
     assert done.stdout.split() == ["0", "1", "3"] and not done.stderr, done
+
+
+STORM = """
+import clump, sys, threading
+w = clump.world()
+@clump.handler
+def double(x): return 2 * x
+failed = []
+def storm(first):
+    try:
+        for i in range(int(sys.argv[1])):
+            rank = (w.rank + 1 + (first + i) % (w.size - 1)) % w.size
+            assert clump.call(double, rank, i) == 2 * i
+    except BaseException as error:
+        failed.append(error)
+threads = [threading.Thread(target=storm, args=(k,)) for k in range(2)]
+for thread in threads: thread.start()
+# The first thread computes, handles calls now and then, and waits meanwhile.
+while any(thread.is_alive() for thread in threads):
+    sum(range(1000)); w.poll()
+for thread in threads: thread.join()
+w.barrier()
+assert not failed, failed
+print('right')
+"""
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_threads_that_call_and_serve_do_not_wait_for_each_other(run, nodes):
+    calls = 20_000 if os.environ.get("CLUMP_TEST_TIER") == "night" else 500
+    job = run(STORM, calls, n=3, nodes=nodes, seconds=200)
+    assert job.out.count("right") == 3, job

@@ -66,6 +66,25 @@ def test_a_missing_extension_is_named(tmp_path):
     assert done.returncode == 1 and "cannot be loaded" in done.stderr, done
 
 
+SECOND = '''
+try: import _interpreters as others
+except ImportError: import _xxsubinterpreters as others
+import clump
+script = """
+try: import clump
+except ImportError as error: print(f"refused: {error}", flush=True)
+else: print("loaded", flush=True)
+"""
+others.run_string(others.create(), script)
+'''
+
+
+def test_a_second_interpreter_in_one_process_is_refused():
+    done = python("-c", SECOND)
+    assert done.returncode == 0, done
+    assert "refused: " in done.stdout and "interpreter" in done.stdout, done
+
+
 def test_the_launcher_is_in_the_package():
     path = clump.launcher()
     assert os.access(path, os.X_OK)
