@@ -61,6 +61,8 @@ choice! {
         /// Locks are handed over by network interfaces: no thread is woken.
         #[default]
         Nil = "nil",
+        /// Ranks carry the protocol out by deposits, fetches and locks.
+        Deposit = "deposit",
     }
 }
 

@@ -76,7 +76,7 @@ key_table! {
         "Collect small operations of the global address space on other nodes; 0: send each by itself.";
     pgas_memory: u64 = 16_777_216 in 12..=1_099_511_627_776, "B", "CLUMP_PGAS_MEMORY",
         "Bytes of all open batches of a thread together.";
-    svm: SvmProtocol = 4 in 0..=4, "", "CLUMP_SVM",
+    svm: SvmProtocol = 4 in 0..=5, "", "CLUMP_SVM",
         "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";
     svm_share: SvmShare = 2 in 0..=2, "", "CLUMP_SVM_SHARE",
         "Memory that the threads of programs for pthreads share: allocations of clump (heap), globals of the program as well (globals), or allocations of malloc as well (malloc).";

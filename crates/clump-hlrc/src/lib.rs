@@ -29,6 +29,7 @@
 mod barrier_home;
 mod cached_page;
 mod config;
+pub mod deposit;
 mod diff;
 mod diff_messages;
 mod flag_home;

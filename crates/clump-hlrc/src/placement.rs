@@ -48,6 +48,16 @@ impl PlacementTable {
         range.is_some() && self.range_of(other).map(|(first, ..)| first) == range
     }
 
+    /// Returns the first home of `page`, of a heap of `pages` pages; none if that is not known
+    /// before it is written.
+    pub fn home_of(&self, page: u32, pages: u32, nodes: u16) -> Option<u16> {
+        debug_assert!(page < pages, "the page exists");
+        match self.range_of(page) {
+            Some((first, pages, rule)) => rule.home_of(page - first, pages, nodes),
+            None => Placement::Cyclic.home_of(page, pages, nodes),
+        }
+    }
+
     /// Returns the first page, the number of pages and the rule of the range of `page`.
     fn range_of(&self, page: u32) -> Option<(u32, u32, &Placement)> {
         let (&first, (pages, rule)) = self.ranges.range(..=page).next_back()?;
@@ -73,10 +83,7 @@ impl Placement {
                 debug_assert!(*node < nodes, "the node is one of the job's");
                 Some(*node)
             }
-            Self::Ranges(table) => match table.range_of(page) {
-                Some((first, pages, rule)) => rule.home_of(page - first, pages, nodes),
-                None => Self::Cyclic.home_of(page, pages, nodes),
-            },
+            Self::Ranges(table) => table.home_of(page, pages, nodes),
         }
     }
 }

@@ -45,7 +45,7 @@ pub use clump_shm::region::Pages;
 
 pub use barrier::Barrier;
 pub use error::{Error, ErrorKind, Refusal, Result};
-pub use lock::{Flag, Guard, Lock, LockTable};
+pub use lock::{Flag, Guard, HeldClaim, Lock, LockTable};
 pub use node_region::{NodeRegion, RegionOptions, RegionView};
 pub use phase::{OpenPhase, Phase};
 pub use rma::Rma;

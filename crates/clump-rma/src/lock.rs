@@ -58,6 +58,16 @@ pub struct Guard<'a> {
     cookie: u64,
 }
 
+/// A lock that this thread holds, without the borrow of a [`Guard`]: for callers whose acquire and
+/// release are calls of their own. Dropping it keeps the lock.
+#[derive(Debug)]
+#[must_use = "the lock is held until it is resumed and released"]
+pub struct HeldClaim {
+    position: u64,
+    word: u64,
+    cookie: u64,
+}
+
 impl Rma {
     /// Exports `count` locks, all free, their words 0.
     ///
@@ -311,7 +321,23 @@ pub(crate) fn wake(inner: &Inner, rank: u32) {
     }
 }
 
+impl Lock {
+    /// Returns the guard of a lock whose [`Guard::keep`] gave `claim` on this thread.
+    pub fn resume(&self, claim: HeldClaim) -> Guard<'_> {
+        let HeldClaim { position, word, cookie } = claim;
+        debug_assert_eq!(cookie == 0, self.target.near.is_some(), "as it was acquired");
+        Guard { lock: self, position, word, cookie }
+    }
+}
+
 impl Guard<'_> {
+    /// Keeps the lock without a guard.
+    pub fn keep(self) -> HeldClaim {
+        let claim = HeldClaim { position: self.position, word: self.word, cookie: self.cookie };
+        std::mem::forget(self);
+        claim
+    }
+
     /// Returns the word that came with the lock.
     pub fn word(&self) -> u64 {
         self.word

@@ -13,6 +13,7 @@ use crate::node_word::SEEN_AT;
 use crate::page_leases::LeaseTable;
 use crate::protocol_step::REQUEST_KINDS;
 use crate::published_time::PublishedTime;
+use crate::rank_threads::RankThreads;
 use crate::scan_turn::ScanTurn;
 use crate::sent_counts::SentCounts;
 use crate::time_record::TimeRecord;
@@ -20,7 +21,7 @@ use crate::woken_counts::WokenCounts;
 use crate::written_log::WrittenLog;
 use clump_am::RankContext;
 use clump_os::alarm::Alarm;
-use clump_os::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use clump_os::sync::{AtomicU32, AtomicUsize, Ordering};
 use clump_os::{clock, console, futex, process, thread};
 use clump_shm::cells::Cells;
 use clump_shm::job::Death;
@@ -142,6 +143,8 @@ impl CallFailure {
             Self::Result(result::DIFFERENT) => ErrorKind::Different,
             Self::Result(result::BAD_MESSAGE) => ErrorKind::BadMessage,
             Self::Result(result::NO_THREAD) => ErrorKind::NoThread,
+            Self::Result(result::UNREACHABLE) => ErrorKind::Unreachable,
+            Self::Result(result::NO_PORT) => ErrorKind::NoPort,
             Self::Result(_) => ErrorKind::Misuse,
         }
     }
@@ -160,9 +163,7 @@ pub(crate) struct Caller {
     locks: [HandlerLock; Slot::COUNT as usize],
     /// Number, in its lower bits, of the last answer whose steps have been carried out.
     carried_out: AtomicU32,
-    /// The first thread that called, and whether others did.
-    first_thread: AtomicUsize,
-    threads: AtomicBool,
+    threads: RankThreads,
 }
 
 impl Caller {
@@ -178,7 +179,7 @@ impl Caller {
         let local_rank = context.rank() - node.local_ranks().start;
         let (context, carried_out) = (context.clone(), AtomicU32::new(0));
         let locks = std::array::from_fn(|_| HandlerLock::default());
-        let (first_thread, threads) = (AtomicUsize::new(thread::pointer()), AtomicBool::new(false));
+        let threads = RankThreads::new();
         let caller = Self {
             context,
             cells,
@@ -188,7 +189,6 @@ impl Caller {
             leases,
             locks,
             carried_out,
-            first_thread,
             threads,
         };
         Some(caller)
@@ -273,14 +273,9 @@ impl Caller {
         self.interface.call_interface(self.context.rank(), self.alarm.as_deref());
     }
 
-    /// Returns true once a second thread of the rank has called.
-    pub(crate) fn has_threads(&self) -> bool {
-        let me = thread::pointer();
-        // No thread has 0, which stands for a machine that does not tell.
-        if me != self.first_thread.load(Ordering::Relaxed) || me == 0 {
-            self.threads.store(true, Ordering::Relaxed);
-        }
-        self.threads.load(Ordering::Relaxed)
+    /// Returns the threads of this rank that use the heap.
+    pub(crate) fn threads(&self) -> &RankThreads {
+        &self.threads
     }
 
     /// Takes a mailbox for a call.
@@ -319,7 +314,7 @@ impl Caller {
         let reason = wait_reason(&call);
         let (mut call, mut written) = (call, written);
         let (mut gate, mut turn) = publication.map_or((None, None), |p| (Some(p.one), p.turn));
-        let threads = self.has_threads();
+        let threads = self.threads.are_several();
         loop {
             mailbox.leave(&call, written, (threads && gate.is_some(), turn.is_some()));
             // The interface ends it.

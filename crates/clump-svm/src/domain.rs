@@ -10,6 +10,7 @@ use crate::access_engine::AccessEngine;
 use crate::breakdown::{Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, HandlerLock, Publication, UNSERVED, checked};
 use crate::error::{Error, ErrorKind, Result};
+use crate::deposit_keeper::{DepositKeeper, PageRights};
 use crate::fetch_log::FetchNote;
 use crate::handler_watch::HandlerWatch;
 use crate::kept_locks::KeptState;
@@ -20,6 +21,7 @@ use clump_am::RankContext;
 use clump_boot::SvmProtocol;
 use clump_coll::{Max, Team};
 use clump_hlrc::PageAccess;
+use clump_hlrc::deposit::PageUse;
 use clump_os::access_fault::{self, AccessFault};
 use clump_os::error::Errno;
 use clump_os::map::{Mapping, PAGE, Rights};
@@ -28,11 +30,21 @@ use clump_os::{OsError, clock, console, process};
 use clump_shm::export::SegmentName;
 use clump_shm::supply::MachineSupply;
 use std::io::Write;
+use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// The heap that faults concern; lives as long as the process once it is set.
 static ACTIVE: AtomicPtr<Domain> = AtomicPtr::new(null_mut());
+
+/// Executor of the protocol towards other ranks.
+#[derive(Debug)]
+pub(crate) enum Keeper {
+    /// The interface of the node, which is called through mailboxes.
+    Interface(Caller),
+    /// The rank itself.
+    Rank(DepositKeeper),
+}
 
 /// The heap of a rank on a job of several nodes.
 #[derive(Debug)]
@@ -43,7 +55,7 @@ pub(crate) struct Domain {
     pub(crate) step: SvmProtocol,
     heap: SegmentName,
     supply: MachineSupply,
-    caller: Caller,
+    keeper: Keeper,
     rights: RightsTable,
     /// Held while rights change.
     changing: HandlerLock,
@@ -67,7 +79,7 @@ impl Domain {
         context: &Arc<RankContext>,
         (heap, view): (SegmentName, Mapping),
         (engine, step): (AccessEngine, SvmProtocol),
-        caller: Caller,
+        keeper: Keeper,
     ) -> Result<&'static Self> {
         let rights = RightsTable::new(view.bytes() / PAGE)?;
         let context = context.clone();
@@ -82,7 +94,7 @@ impl Domain {
             step,
             heap,
             supply,
-            caller,
+            keeper,
             rights,
             changing,
             publishing,
@@ -98,6 +110,11 @@ impl Domain {
         Ok(domain)
     }
 
+    /// Returns the executor of the protocol.
+    pub(crate) fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
     /// Returns the address of the heap.
     pub(crate) fn base(&self) -> std::ptr::NonNull<u8> {
         self.view.base()
@@ -111,55 +128,95 @@ impl Domain {
     /// Returns the requests that the protocol thread of this node was woken for; none at all its
     /// ranks but the first, so that sums over ranks count each once.
     pub(crate) fn woken(&self) -> WokenRequests {
-        let [notices, fetches, diffs, locks] = self.caller.woken();
+        let Keeper::Interface(caller) = &self.keeper else { return WokenRequests::default() };
+        let [notices, fetches, diffs, locks] = caller.woken();
         WokenRequests { notices, fetches, diffs, locks }
     }
 
     /// Returns the messages that this node has sent; none at all its ranks but the first.
     pub(crate) fn sent(&self) -> SentMessages {
-        self.caller.sent()
+        match &self.keeper {
+            Keeper::Interface(caller) => caller.sent(),
+            Keeper::Rank(_) => SentMessages::default(),
+        }
     }
 
-    /// Calls the interface, outside of faults.
+    /// Carries out a call that publishes nothing, outside of faults.
     pub(crate) fn call(&self, op: u64, words: [u64; 4]) -> Result<()> {
-        self.call_with((Call { op, words }, &[]), None)
+        match &self.keeper {
+            Keeper::Interface(caller) => {
+                self.call_with(caller, (Call { op, words }, &[]), None)
+            }
+            Keeper::Rank(keeper) => {
+                self.handler_watch.check();
+                let [first, second, ..] = words;
+                checked(match op {
+                    op::OPEN => Ok(()),
+                    op::PLACE => keeper.place(words),
+                    op::PLACE_ALONE => keeper.place_alone(words),
+                    op::AWAIT_FLAG => keeper.await_flag((first, second), self),
+                    _ => Err(CallFailure::Result(result::MISUSE)),
+                })
+            }
+        }
     }
 
-    /// Calls the interface, and publishes what this rank has written before.
+    /// Carries out a call behind the publication of what this rank has written.
     pub(crate) fn release(&self, op: u64, words: [u64; 4]) -> Result<()> {
-        let publication = self.publication();
-        let written = self.take_written();
-        self.release_written(Call { op, words }, &written, publication)
+        match &self.keeper {
+            Keeper::Interface(caller) => {
+                let publication = self.publication(caller);
+                let written = self.take_written();
+                self.release_written(caller, Call { op, words }, &written, publication)
+            }
+            Keeper::Rank(keeper) => {
+                self.handler_watch.check();
+                let _one = self.publishing.lock();
+                let written = self.take_written_pages();
+                let [first, second, ..] = words;
+                checked(match op {
+                    op::SET_FLAG => keeper.set_flag((first, second), &written),
+                    op::FENCE => keeper.publish(&written),
+                    _ => Err(CallFailure::Result(result::MISUSE)),
+                })
+            }
+        }
     }
 
     /// Begins to publish what this rank has written.
-    fn publication(&self) -> Publication<'_> {
-        Publication { one: self.publishing.lock(), turn: self.caller.scan_turn() }
+    fn publication<'a>(&'a self, caller: &'a Caller) -> Publication<'a> {
+        Publication { one: self.publishing.lock(), turn: caller.scan_turn() }
     }
 
     fn release_written(
         &self,
+        caller: &Caller,
         call: Call,
         written: &[RightsStep],
         publication: Publication<'_>,
     ) -> Result<()> {
         let (mut rest, mut told) = (written, Ok(()));
         while let Some((part, behind)) = rest.split_at_checked(MAX_STEPS) {
-            let part = self.call_with((Call { op: op::WRITTEN, words: [0; 4] }, part), None);
+            let call = Call { op: op::WRITTEN, words: [0; 4] };
+            let part = self.call_with(caller, (call, part), None);
             (rest, told) = (behind, told.and(part));
         }
         // Also behind a failure: others may wait for this rank in a barrier, or for a lock.
-        let called = self.call_with((call, rest), Some(publication));
+        let called = self.call_with(caller, (call, rest), Some(publication));
         told.and(called)
     }
 
     /// Passes a barrier of all ranks: one of messages if no rank of any node has anything to tell.
     /// That is tried where it was so at the barrier before, which all ranks know.
     pub(crate) fn barrier(&self, team: &Team, pages_move: bool) -> Result<()> {
-        if !pages_move && self.caller.period().was_last_unchanged() {
+        let caller = match &self.keeper {
+            Keeper::Interface(caller) => caller,
+            Keeper::Rank(keeper) => return self.meet(keeper, team),
+        };
+        if !pages_move && caller.period().was_last_unchanged() {
             // A rank that could not publish comes, too: the others wait for it. It says that it has
             // something to tell, so that all take the barrier of the interfaces.
-            let told = self.tell_changes();
+            let told = self.tell_changes(caller);
             let changed = *told.as_ref().unwrap_or(&true);
             let reduce = || team.all_reduce(u64::from(changed), Max);
             if self.sums.time(Part::Others, reduce)? == 0 {
@@ -171,25 +228,44 @@ impl Domain {
         self.release(op::BARRIER, [0, team.nranks() as u64, 0, 0])
     }
 
+    /// Passes a barrier of all ranks as their protocol has it. A rank that could not publish comes,
+    /// too: the others wait for it.
+    fn meet(&self, keeper: &DepositKeeper, team: &Team) -> Result<()> {
+        self.handler_watch.check();
+        let published = {
+            let _one = self.publishing.lock();
+            keeper.publish(&self.take_written_pages())
+        };
+        let met = self.sums.time(Part::Others, || keeper.meet(team, self));
+        checked(published).and(met)
+    }
+
     /// Publishes what this rank has written. Returns true if it has, or if its node has anything
     /// that others have not seen.
-    fn tell_changes(&self) -> Result<bool> {
-        let publication = self.publication();
+    fn tell_changes(&self, caller: &Caller) -> Result<bool> {
+        let publication = self.publication(caller);
         let noted = !self.rights.is_nothing_noted();
         let written = self.take_written();
-        if noted || !written.is_empty() || !self.caller.is_log_empty() {
+        if noted || !written.is_empty() || !caller.is_log_empty() {
             let fence = Call { op: op::FENCE, words: [0; 4] };
-            self.release_written(fence, &written, publication)?;
+            self.release_written(caller, fence, &written, publication)?;
             return Ok(true);
         }
         // Nobody waits in the barrier while it has a turn that a lock of others waits for.
-        Ok(!self.caller.period().is_unchanged())
+        Ok(!caller.period().is_unchanged())
     }
 
     /// Acquires a lock: without a call if this rank was the last to have it, and nobody has wanted
     /// it since. Then there is nothing to be seen that the rank has not seen.
     pub(crate) fn acquire(&self, lock: u64) -> Result<()> {
-        if let Some(kept) = self.caller.kept_lock(lock) {
+        let caller = match &self.keeper {
+            Keeper::Interface(caller) => caller,
+            Keeper::Rank(keeper) => {
+                self.handler_watch.check();
+                return self.sums.time(Part::Lock, || checked(keeper.acquire_lock(lock, self)));
+            }
+        };
+        if let Some(kept) = caller.kept_lock(lock) {
             if kept.enter() {
                 return Ok(());
             }
@@ -203,37 +279,48 @@ impl Domain {
     /// Releases a lock: without a call if nobody wants it. What was written under it is published
     /// before another rank or node gets it.
     pub(crate) fn release_lock(&self, lock: u64) -> Result<()> {
-        let kept = self.caller.kept_lock(lock);
+        let caller = match &self.keeper {
+            Keeper::Interface(caller) => caller,
+            Keeper::Rank(keeper) => {
+                self.handler_watch.check();
+                return self.sums.time(Part::Release, || {
+                    let _one = self.publishing.lock();
+                    checked(keeper.release_lock(lock, &self.take_written_pages()))
+                });
+            }
+        };
+        let kept = caller.kept_lock(lock);
         let state = kept.map_or(KeptState::Unknown, |kept| kept.state());
         if state == KeptState::Kept {
             return Err(ErrorKind::Misuse.into());
         }
-        let scans_here = self.engine.scans() && !self.caller.is_scanned();
+        let scans_here = self.engine.scans() && !caller.is_scanned();
         if !scans_here && kept.is_some_and(|kept| kept.keep()) {
             // The interface knows which pages this rank may write, or finds those that it has
             // written.
             return Ok(());
         }
         self.sums.time(Part::Release, || {
-            let publication = self.publication();
+            let publication = self.publication(caller);
             let written = self.take_written();
-            let told = state == KeptState::Had && scans_here && self.caller.log_written(&written);
+            let told = state == KeptState::Had && scans_here && caller.log_written(&written);
             if told && kept.is_some_and(|kept| kept.keep()) {
                 return Ok(());
             }
             let call = Call { op: op::RELEASE, words: [lock, 0, 0, 0] };
-            self.release_written(call, &written, publication)
+            self.release_written(caller, call, &written, publication)
         })
     }
 
     fn call_with(
         &self,
+        caller: &Caller,
         told: (Call, &[RightsStep]),
         publication: Option<Publication<'_>>,
     ) -> Result<()> {
         self.handler_watch.check();
         let is_barrier = told.0.op == op::BARRIER;
-        let done = self.caller.call(told, publication, |step| self.change(step));
+        let done = caller.call(told, publication, |step| self.change(step));
         if let (Ok(waited_ns), true) = (&done, is_barrier) {
             self.sums.add(Part::Others, *waited_ns);
         }
@@ -284,7 +371,10 @@ impl Domain {
         };
         // The interface does not scan while a page is scanned and taken away here.
         let taken = rights == Rights::None && self.engine.scans();
-        let turn = if taken { self.caller.scan_turn() } else { None };
+        let turn = match &self.keeper {
+            Keeper::Interface(caller) if taken => caller.scan_turn(),
+            _ => None,
+        };
         let _one = self.changing.lock();
         if taken && turn.is_some() {
             self.log_stores((first, pages));
@@ -295,7 +385,7 @@ impl Domain {
                 (first..first + pages).filter(granted).for_each(|page| self.rights.note(page));
             };
             self.protected(first, || self.engine.scan((first, pages), note));
-            if self.caller.has_threads() {
+            if self.has_threads() {
                 // Another thread may write between the scan and the end of its right.
                 let granted = |page: &u32| self.rights.get(*page) != Rights::None;
                 let taken = (first..first.saturating_add(pages)).filter(granted);
@@ -318,12 +408,22 @@ impl Domain {
             step = if found == 1 { RightsStep { first, pages, access: None } } else { all };
         };
         self.protected(first, || self.engine.scan((first, pages), note));
-        if self.caller.has_threads() {
+        if self.has_threads() {
             // Another thread may write between the scan and the end of its right.
             (found, step) = (1, all);
         }
-        let logged = found == 0 || self.caller.log_written(&[step]);
+        let logged = match &self.keeper {
+            Keeper::Interface(caller) => found == 0 || caller.log_written(&[step]),
+            Keeper::Rank(_) => false,
+        };
         debug_assert!(logged, "the log has room for the steps of all answers");
+    }
+
+    fn has_threads(&self) -> bool {
+        match &self.keeper {
+            Keeper::Interface(caller) => caller.threads().are_several(),
+            Keeper::Rank(keeper) => keeper.threads().are_several(),
+        }
     }
 
     fn grant(&self, pages: (u32, u32), rights: Rights) {
@@ -389,6 +489,12 @@ impl Domain {
             Err(CallFailure::Result(result::NO_MEMORY)) => {
                 self.end(fault.address, "a machine has no memory left for it");
             }
+            Err(CallFailure::Result(result::INSIDE)) => {
+                self.end(fault.address, "it was touched inside a call of clump that it waits for");
+            }
+            Err(CallFailure::Result(result::UNREACHABLE)) => {
+                self.end(fault.address, "its home refuses to hand it out");
+            }
             Err(CallFailure::Result(_)) => {
                 self.end(fault.address, "the interface of this node refuses to");
             }
@@ -399,20 +505,31 @@ impl Domain {
     /// Obtains a right: fetches the page, or has the interface do so.
     fn obtain(&self, page: u32, wanted: Rights) -> std::result::Result<(), CallFailure> {
         let stores = wanted == Rights::Write;
-        if own_fetch::with(|own| self.fetch(own, page, stores)) == Some(true) {
+        let caller = match &self.keeper {
+            Keeper::Interface(caller) => caller,
+            Keeper::Rank(keeper) => {
+                let page_use = if stores { PageUse::Stores } else { PageUse::Loads };
+                let fetched = keeper.obtain(self, (page, page_use))?;
+                if fetched {
+                    self.sums.count_own_fetch();
+                }
+                return Ok(());
+            }
+        };
+        if own_fetch::with(|own| self.fetch(caller, own, page, stores)) == Some(true) {
             return Ok(());
         }
         let call = Call { op: op::FAULT, words: [u64::from(page), u64::from(stores), 0, 0] };
-        self.caller.call((call, &[]), None, |step| self.change(step)).map(drop)
+        caller.call((call, &[]), None, |step| self.change(step)).map(drop)
     }
 
     /// Fetches a page by this rank's own stack, and takes a right on it. Returns false if the
     /// interface is to be asked.
-    fn fetch(&self, own: &mut OwnFetch, page: u32, stores: bool) -> bool {
+    fn fetch(&self, caller: &Caller, own: &mut OwnFetch, page: u32, stores: bool) -> bool {
         if !own.may_begin(page, stores) {
             return false;
         }
-        let Some(lease) = self.caller.lease(page) else { return false };
+        let Some(lease) = caller.lease(page) else { return false };
         let terms = lease.terms();
         let Some((version, time)) = own.fetch(page, &terms) else { return false };
         let access = if stores { PageAccess::Write } else { PageAccess::Read };
@@ -420,10 +537,10 @@ impl Domain {
         let (note, twin) = (FetchNote { page, access, version }, new_twin.then(|| own.bytes()));
         // Steps of another thread that take the page away come behind its right.
         let _one = self.changing.lock();
-        let store = || self.caller.covers(&time) && own.store(page, &terms);
+        let store = || caller.covers(&time) && own.store(page, &terms);
         let Some(soon) = lease.end(&note, twin, store) else { return false };
         if soon {
-            self.caller.ring();
+            caller.ring();
         }
         self.sums.count_own_fetch();
         let rights = if stores { Rights::Write } else { Rights::Read };
@@ -465,6 +582,58 @@ impl Domain {
     fn end(&self, address: usize, why: &str) -> ! {
         self.tell(address, why);
         process::exit_at_once(UNSERVED)
+    }
+}
+
+impl PageRights for Domain {
+    fn drop_pages(&self, pages: Range<u32>, is_home: &dyn Fn(u32) -> bool) {
+        let mut run: Option<Range<u32>> = None;
+        let drop = |run: Range<u32>| {
+            self.change(RightsStep { first: run.start, pages: run.end - run.start, access: None });
+        };
+        for page in pages {
+            if self.rights.get(page) == Rights::None || is_home(page) {
+                continue;
+            }
+            match &mut run {
+                Some(last) if last.end == page => last.end += 1,
+                _ => run.replace(page..page + 1).into_iter().for_each(drop),
+            }
+        }
+        run.into_iter().for_each(drop);
+    }
+
+    fn take_right(&self, page: u32, page_use: PageUse, is_current: &dyn Fn() -> bool) -> bool {
+        // A thread that takes rights away behind an acquire comes before this check, or behind the
+        // right.
+        let _one = self.changing.lock();
+        if !is_current() {
+            return false;
+        }
+        let stores = page_use == PageUse::Stores && !self.engine.scans();
+        let rights = if stores { Rights::Write } else { Rights::Read };
+        self.rights.set(page, 1, rights);
+        self.grant((page, 1), rights);
+        true
+    }
+
+    fn take_written_pages(&self) -> Vec<u32> {
+        if self.engine.scans() {
+            let steps = self.take_written();
+            return steps.iter().flat_map(|step| step.first..step.first + step.pages).collect();
+        }
+        let _one = self.changing.lock();
+        let mut pages = Vec::new();
+        self.rights.take_noted(|page, _| pages.push(page));
+        pages.sort_unstable();
+        pages.dedup();
+        for &page in &pages {
+            if self.rights.get(page) == Rights::Write {
+                self.rights.set(page, 1, Rights::Read);
+                self.protected(page, || self.engine.protect(&self.view, (page, 1)));
+            }
+        }
+        pages
     }
 }
 

@@ -7,6 +7,7 @@ clump_am::layer_error!(
     Memory(clump_shm::Error),
     System(clump_os::OsError),
     Settings(clump_boot::Error),
+    Operations(clump_rma::Error),
 );
 
 impl ErrorKind {
@@ -32,6 +33,9 @@ pub enum ErrorKind {
     /// A system call failed.
     #[error(transparent)]
     System(clump_os::OsError),
+    /// A one-sided operation failed.
+    #[error(transparent)]
+    Operations(clump_rma::Error),
     /// A setting has a value that it cannot have.
     #[error(transparent)]
     Settings(clump_boot::Error),
@@ -114,6 +118,15 @@ pub enum ErrorKind {
          processes (ulimit -u) is reached"
     )]
     NoThread,
+    /// An operation on the memory of another node was refused.
+    #[error("the memory of another node cannot be reached: its interface refuses, or is lost")]
+    Unreachable,
+    /// A thread cannot take part by itself.
+    #[error(
+        "this thread has no endpoint left for shared virtual memory: a rank has a bounded number of \
+         them, one of which each thread takes that uses the heap"
+    )]
+    NoPort,
     /// Nodes do not understand each other.
     #[error("a message of another node's interface made no sense: are all nodes of one build?")]
     BadMessage,

@@ -16,6 +16,10 @@ pub(crate) const CONTROL_REGION: u8 = 15;
 pub(crate) const HEAP_REGION: u8 = 14;
 /// Region of the node with twins of pages.
 pub(crate) const TWIN_REGION: u8 = 13;
+/// Region of the node with the words of the protocol that ranks carry out.
+pub(crate) const RECORD_REGION: u8 = 12;
+/// Region of the node with the locks of that protocol.
+pub(crate) const LOCK_REGION: u8 = 11;
 
 /// Bytes of a mailbox.
 pub(crate) const MAILBOX_BYTES: u64 = 4096;
@@ -175,6 +179,12 @@ pub(crate) mod result {
     pub(crate) const BAD_MESSAGE: u64 = 5;
     /// The agent of this node may not start the protocol thread.
     pub(crate) const NO_THREAD: u64 = 6;
+    /// An operation on another node's memory was refused.
+    pub(crate) const UNREACHABLE: u64 = 7;
+    /// The thread has no endpoint for operations of its own.
+    pub(crate) const NO_PORT: u64 = 8;
+    /// A fault has interrupted a call of clump that waits for the same stack.
+    pub(crate) const INSIDE: u64 = 9;
 }
 
 /// Change of a rank's rights on consecutive pages.

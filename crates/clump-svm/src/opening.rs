@@ -4,7 +4,8 @@
 use crate::access_engine::{AccessEngine, EngineLevel};
 use crate::breakdown::Sums;
 use crate::caller::Caller;
-use crate::domain::Domain;
+use crate::deposit_keeper::{DepositKeeper, OwnPort};
+use crate::domain::{Domain, Keeper};
 use crate::error::{Error, ErrorKind, Result};
 use crate::heap_view::{mapped, region, view};
 use crate::mailbox::{CONTROL_REGION, TWIN_REGION, op};
@@ -15,7 +16,7 @@ use crate::page_leases::LeaseTable;
 use crate::program_globals::ProgramGlobals;
 use crate::settings::ProtocolSettings;
 use clump_am::RankContext;
-use clump_boot::SvmFaults;
+use clump_boot::{SvmFaults, SvmProtocol};
 use clump_coll::{Max, Min, Team};
 use clump_os::clock;
 use clump_os::map::Mapping;
@@ -48,8 +49,17 @@ impl Default for SvmOptions {
 pub(crate) enum Coherence {
     /// The hardware, on one node.
     Hardware { locks: NodeLocks, view: Mapping, sums: Sums, opened_ns: u64 },
-    /// The interfaces of several nodes.
-    Interface(&'static Domain, OwnFetches),
+    /// The protocol of several nodes.
+    Protocol(&'static Domain, #[expect(dead_code, reason = "ends with the heap")] OwnAccess),
+}
+
+/// Operations of the thread that opened the heap.
+#[derive(Debug)]
+pub(crate) enum OwnAccess {
+    /// Beside the interface of its node.
+    Fetches(#[allow(dead_code)] OwnFetches),
+    /// All that the protocol needs.
+    Port(#[allow(dead_code)] OwnPort),
 }
 
 /// Returns the keeper of consistency of one node. A collective.
@@ -66,7 +76,7 @@ pub(crate) fn by_hardware(
 }
 
 /// Returns the keeper of consistency of several nodes, and true if pages move. A collective.
-pub(crate) fn by_interface(
+pub(crate) fn by_protocol(
     context: &Arc<RankContext>,
     team: &Team,
     (heap, heap_bytes): (SegmentName, u64),
@@ -105,15 +115,28 @@ pub(crate) fn by_interface(
     if team.all_reduce(rest, Min)? != team.all_reduce(rest, Max)? {
         return Err(ErrorKind::Different.into());
     }
+    let by_ranks = step == SvmProtocol::Deposit;
+    let keeper = || -> Result<Keeper> {
+        if by_ranks {
+            DepositKeeper::open(context, &settings).map(Keeper::Rank)
+        } else {
+            Ok(Keeper::Interface(caller))
+        }
+    };
+    let keeper = agreed(team, keeper())?;
     let domain = || -> Result<&'static Domain> {
-        let domain = Domain::activate(context, (heap, view), (engine, step), caller)?;
+        let domain = Domain::activate(context, (heap, view), (engine, step), keeper)?;
         // Where the interface of the node finds this rank's stores.
         let scanned = if choice == SvmFaults::ScanOwn { 0 } else { domain.base().addr().get() };
         domain.call(op::OPEN, [pages, team.nranks() as u64, rest, scanned as u64])?;
         Ok(domain)
     };
     let domain = agreed(team, domain())?;
-    Ok((Coherence::Interface(domain, OwnFetches::open(context, heap)), pages_move))
+    let access = match domain.keeper() {
+        Keeper::Interface(_) => OwnAccess::Fetches(OwnFetches::open(context, heap)),
+        Keeper::Rank(keeper) => OwnAccess::Port(agreed(team, keeper.open_port())?),
+    };
+    Ok((Coherence::Protocol(domain, access), pages_move && !by_ranks))
 }
 
 /// Returns the result of a step of this rank, if the step has succeeded at all ranks: one that

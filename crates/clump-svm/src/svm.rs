@@ -10,7 +10,7 @@ use crate::kept_locks::FIRST_ALONE;
 use crate::mailbox::{HEAP_REGION, op};
 use crate::node_locks::{MAX_ENTRIES, NodeLocks};
 use crate::node_pages::PAGE;
-use crate::opening::{Coherence, SvmOptions, agreed, by_hardware, by_interface};
+use crate::opening::{Coherence, SvmOptions, agreed, by_hardware, by_protocol};
 use crate::program_globals::ProgramGlobals;
 use crate::settings::Home;
 use crate::thread_locks::ThreadLocks;
@@ -87,12 +87,12 @@ impl Svm {
         let heap = agreed(team, heap())?;
         let (coherence, pages_move) = match nnodes {
             1 => (by_hardware(context, team, (heap, heap_bytes), options)?, false),
-            _ => by_interface(context, team, (heap, heap_bytes), options)?,
+            _ => by_protocol(context, team, (heap, heap_bytes), options)?,
         };
         team.meet_all()?;
         let base = match &coherence {
             Coherence::Hardware { view, .. } => view.base(),
-            Coherence::Interface(domain, _) => domain.base(),
+            Coherence::Protocol(domain, _) => domain.base(),
         };
         let dynamic_pages = options.dynamic_bytes.min(heap_bytes) / PAGE as u64;
         let inner = Inner {
@@ -221,7 +221,7 @@ impl Svm {
                 let (heap, left) = (inner.heap_bytes, self.bytes_left());
                 return Err(ErrorKind::HeapFull { asked: bytes, heap, left }.into());
             }
-            if let Coherence::Interface(domain, _) = &inner.coherence {
+            if let Coherence::Protocol(domain, _) = &inner.coherence {
                 let [rule, node] = home.pack();
                 domain.call(op::PLACE, [first, pages, rule, node])?;
             }
@@ -247,7 +247,7 @@ impl Svm {
     /// kernel would end a process of it that touches what is not there. Nodes of several ask for
     /// each page instead.
     pub(crate) fn check_memory(&self, bytes: u64) -> Result<()> {
-        if bytes < EXAMINED_BYTES || matches!(self.inner.coherence, Coherence::Interface(..)) {
+        if bytes < EXAMINED_BYTES || matches!(self.inner.coherence, Coherence::Protocol(..)) {
             return Ok(());
         }
         let refused =
@@ -298,7 +298,7 @@ impl Svm {
         let [rule, node] = home.pack();
         match &self.inner.coherence {
             Coherence::Hardware { .. } => Ok(()),
-            Coherence::Interface(domain, _) => {
+            Coherence::Protocol(domain, _) => {
                 domain.call(op::PLACE_ALONE, [first, pages, rule, node])
             }
         }
@@ -331,7 +331,7 @@ impl Svm {
     fn sums(&self) -> &Sums {
         match &self.inner.coherence {
             Coherence::Hardware { sums, .. } => sums,
-            Coherence::Interface(domain, _) => &domain.sums,
+            Coherence::Protocol(domain, _) => &domain.sums,
         }
     }
 
@@ -344,7 +344,7 @@ impl Svm {
     ) -> Result<()> {
         let done = self.sums().time(part, || match &self.inner.coherence {
             Coherence::Hardware { locks, .. } => checked(here(locks)),
-            Coherence::Interface(domain, _) => {
+            Coherence::Protocol(domain, _) => {
                 if part == Part::Lock {
                     domain.call(call.0, call.1)
                 } else {
@@ -360,7 +360,7 @@ impl Svm {
     fn publish(&self) {
         let counters = self.inner.context.counters();
         self.sums().publish(&counters, self.elapsed_ns());
-        if let Coherence::Interface(domain, _) = &self.inner.coherence {
+        if let Coherence::Protocol(domain, _) = &self.inner.coherence {
             counters.set(Counter::SvmProtocol, domain.step as u64 + 1);
             counters.set(Counter::SvmWoken, domain.woken().total());
             counters.set(Counter::SvmSent, domain.sent().all);
@@ -372,7 +372,7 @@ impl Svm {
     fn elapsed_ns(&self) -> u64 {
         let opened = match &self.inner.coherence {
             Coherence::Hardware { opened_ns, .. } => *opened_ns,
-            Coherence::Interface(domain, _) => domain.opened_ns,
+            Coherence::Protocol(domain, _) => domain.opened_ns,
         };
         clock::now_ns().saturating_sub(opened)
     }
@@ -387,7 +387,7 @@ impl Svm {
             Coherence::Hardware { sums, .. } => {
                 sums.time(Part::Others, || Ok(inner.team.barrier()?))
             }
-            Coherence::Interface(domain, _) => domain.barrier(&inner.team, inner.pages_move),
+            Coherence::Protocol(domain, _) => domain.barrier(&inner.team, inner.pages_move),
         });
         self.publish();
         done
@@ -410,7 +410,7 @@ impl Svm {
             Coherence::Hardware { locks, sums, .. } => {
                 checked(sums.time(Part::Lock, || locks.acquire(lock)))
             }
-            Coherence::Interface(domain, _) => domain.acquire(lock),
+            Coherence::Protocol(domain, _) => domain.acquire(lock),
         };
         if taken.is_err() {
             threads.leave(lock);
@@ -427,7 +427,7 @@ impl Svm {
             Coherence::Hardware { locks, sums, .. } => {
                 checked(sums.time(Part::Release, || locks.release(lock)))
             }
-            Coherence::Interface(domain, _) => domain.release_lock(lock),
+            Coherence::Protocol(domain, _) => domain.release_lock(lock),
         };
         threads.leave(lock);
         given
@@ -455,7 +455,7 @@ impl Svm {
     pub fn faults(&self) -> Option<&'static str> {
         match &self.inner.coherence {
             Coherence::Hardware { .. } => None,
-            Coherence::Interface(domain, _) => Some(domain.engine()),
+            Coherence::Protocol(domain, _) => Some(domain.engine()),
         }
     }
 
@@ -463,7 +463,7 @@ impl Svm {
     pub fn protocol(&self) -> Option<&'static str> {
         match &self.inner.coherence {
             Coherence::Hardware { .. } => None,
-            Coherence::Interface(domain, _) => Some(domain.step.name()),
+            Coherence::Protocol(domain, _) => Some(domain.step.name()),
         }
     }
 
@@ -471,7 +471,7 @@ impl Svm {
     pub fn breakdown(&self) -> Breakdown {
         let (woken, sent) = match &self.inner.coherence {
             Coherence::Hardware { .. } => (WokenRequests::default(), SentMessages::default()),
-            Coherence::Interface(domain, _) => (domain.woken(), domain.sent()),
+            Coherence::Protocol(domain, _) => (domain.woken(), domain.sent()),
         };
         Breakdown { woken, sent, ..self.sums().read(self.elapsed_ns()) }
     }

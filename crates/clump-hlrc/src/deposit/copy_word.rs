@@ -1,0 +1,92 @@
+//! Word of a node's copy of a page.
+
+/// Set while one rank of the node changes the copy.
+const LOCKED: u64 = 1;
+/// Set while others wait for that.
+const WAITED: u64 = 2;
+/// Set by notices of later bytes.
+const STALE: u64 = 4;
+/// Set once the copy has bytes of its home.
+const FETCHED: u64 = 8;
+/// Set once there is a twin.
+const TWIN: u64 = 16;
+/// First bit of the generation in which the copy was fetched.
+const GENERATION_SHIFT: u32 = 16;
+
+/// State of a node's copy of a page, as one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CopyWord(pub u64);
+
+impl CopyWord {
+    /// Bits that a notice sets.
+    pub const STALE: u64 = STALE;
+    /// Bits that a rank sets which waits.
+    pub const WAITED: u64 = WAITED;
+
+    /// Returns true if a rank changes the copy.
+    pub fn is_locked(self) -> bool {
+        self.0 & LOCKED != 0
+    }
+
+    /// Returns true if ranks wait until the copy is not locked.
+    pub fn is_waited(self) -> bool {
+        self.0 & WAITED != 0
+    }
+
+    /// Returns true if there is a twin.
+    pub fn has_twin(self) -> bool {
+        self.0 & TWIN != 0
+    }
+
+    /// Returns true if the copy may have bytes of the home, stale ones among them.
+    pub fn is_fetched(self) -> bool {
+        self.0 & FETCHED != 0
+    }
+
+    /// Returns true if no notice of later bytes has come since the copy was fetched.
+    pub fn is_current(self, generation: u64) -> bool {
+        self.is_fetched() && self.0 & STALE == 0 && self.0 >> GENERATION_SHIFT == generation
+    }
+
+    /// Returns the word with the lock.
+    pub fn locked(self) -> Self {
+        debug_assert!(!self.is_locked(), "one rank has it");
+        Self(self.0 | LOCKED)
+    }
+
+    /// Returns the word without the lock, which nobody waits for then.
+    pub fn unlocked(self) -> Self {
+        debug_assert!(self.is_locked(), "a rank has it");
+        Self(self.0 & !(LOCKED | WAITED))
+    }
+
+    /// Returns the word of a copy about to be fetched: what is noticed from now on counts.
+    pub fn refetched(self, generation: u64) -> Self {
+        debug_assert!(generation < 1 << (u64::BITS - GENERATION_SHIFT), "few generations");
+        let low = self.0 & ((1 << GENERATION_SHIFT) - 1) & !STALE;
+        Self(low | FETCHED | generation << GENERATION_SHIFT)
+    }
+
+    /// Returns the word of a copy that has a twin.
+    pub fn with_twin(self) -> Self {
+        Self(self.0 | TWIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_current_from_its_fetch_to_the_next_notice_or_generation() {
+        let word = CopyWord::default();
+        assert!(!word.is_current(0), "nothing was fetched");
+        let fetched = word.locked().refetched(3).with_twin();
+        assert!(fetched.is_current(3) && !fetched.is_current(4));
+        let free = CopyWord(fetched.0 | CopyWord::WAITED).unlocked();
+        assert!(free.is_current(3) && free.has_twin() && !free.is_waited() && !free.is_locked());
+        let noticed = CopyWord(free.0 | CopyWord::STALE);
+        assert!(!noticed.is_current(3) && noticed.is_fetched());
+        assert!(noticed.locked().refetched(4).is_current(4));
+    }
+}

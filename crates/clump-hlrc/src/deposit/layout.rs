@@ -1,0 +1,199 @@
+//! Places of the protocol's words in the memory that each node keeps for all others.
+
+/// Bytes of a pair of words: an interval's number, and the position behind its notices.
+const PAIR: u64 = 16;
+/// Bytes of a slot: an interval's number, the place of its notices, and a check of both.
+const SLOT_BYTES: u64 = 32;
+/// Bytes before the arrays: words of the node itself.
+const HEAD_BYTES: u64 = 256;
+
+/// Intervals of one writer whose notices a node keeps.
+pub const SLOTS: u64 = 1024;
+/// Words of notices of one writer that a node keeps.
+pub const RING_WORDS: u64 = 1 << 15;
+/// Flags for which a keeper has room: half of all numbers, since there are two nodes.
+const ROOM_FOR_FLAGS: u64 = 1 << 27;
+
+/// Places in the memory of a node; the same at all nodes of a job. Offsets in bytes.
+///
+/// ```text
+/// lock closed completed generation sum
+/// by node:            consumed(number, position)  sent(position)  room(number, position)
+///                     announced(number)
+/// by rank and node:   passed(number, position)
+/// by writer:          slots(number, place, check)  notices
+/// by page:            copy  home  claim
+/// by flag:            value, intervals by writer
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DepositLayout {
+    nodes: u64,
+    ranks: u64,
+    pages: u64,
+}
+
+impl DepositLayout {
+    /// Word of the lock of the node's ranks.
+    pub const LOCK: u64 = 0;
+    /// Number of the last interval that a rank of the node has begun to publish.
+    pub const CLOSED: u64 = 8;
+    /// Number of the last interval whose bytes, and those of all before it, are at their homes.
+    pub const COMPLETED: u64 = 16;
+    /// Number of the copies' generation: others than those of the last one are stale.
+    pub const GENERATION: u64 = 24;
+    /// Sum of all consumed intervals when the last interval was closed.
+    pub const CLOSED_SUM: u64 = 32;
+
+    /// Returns the places for a job of `nodes` nodes and `ranks` ranks with a heap of `pages`
+    /// pages.
+    pub fn new(nodes: u16, ranks: u32, pages: u32) -> Self {
+        assert!(nodes > 0 && ranks >= u32::from(nodes), "each node has a rank");
+        Self { nodes: u64::from(nodes), ranks: u64::from(ranks), pages: u64::from(pages) }
+    }
+
+    /// Returns the number of nodes.
+    pub fn nodes(&self) -> u16 {
+        self.nodes as u16
+    }
+
+    /// Returns the pair of the intervals of `writer` that the node has consumed.
+    pub fn consumed(&self, writer: u16) -> u64 {
+        self.of_node(0, writer)
+    }
+
+    /// Returns the word with the position behind the last notices for `reader`.
+    pub fn sent(&self, reader: u16) -> u64 {
+        self.of_node(1, reader)
+    }
+
+    /// Returns the pair up to which `reader` is known to have passed all notices of this node.
+    pub fn room(&self, reader: u16) -> u64 {
+        self.of_node(2, reader)
+    }
+
+    /// Returns the word of the last interval of `writer` with bytes for pages whose home the node
+    /// is; of the node's own, the last that is completed. The words of all writers lie together.
+    pub fn announced(&self, writer: u16) -> u64 {
+        debug_assert!(u64::from(writer) < self.nodes, "the writer is one of the job's nodes");
+        self.of_node(3, 0) + u64::from(writer) * 8
+    }
+
+    fn of_node(&self, array: u64, node: u16) -> u64 {
+        debug_assert!(u64::from(node) < self.nodes, "the node is one of the job's");
+        HEAD_BYTES + (array * self.nodes + u64::from(node)) * PAIR
+    }
+
+    /// Returns the pair of the intervals of `writer` that a rank of the node has passed: its rights
+    /// are those behind them. The pairs of one writer lie together.
+    pub fn passed(&self, rank: u32, writer: u16) -> u64 {
+        debug_assert!(u64::from(rank) < self.ranks, "the rank is one of the node's");
+        debug_assert!(u64::from(writer) < self.nodes, "the writer is one of the job's nodes");
+        let first = HEAD_BYTES + 4 * self.nodes * PAIR;
+        first + (u64::from(writer) * self.ranks + u64::from(rank)) * PAIR
+    }
+
+    fn slots_at(&self) -> u64 {
+        (HEAD_BYTES + (4 + self.ranks) * self.nodes * PAIR).next_multiple_of(SLOT_BYTES)
+    }
+
+    /// Returns the slot of an interval of `writer`: its number, the place of its notices, a check.
+    pub fn slot(&self, writer: u16, number: u64) -> u64 {
+        debug_assert!(u64::from(writer) < self.nodes, "the writer is one of the job's nodes");
+        self.slots_at() + (u64::from(writer) * SLOTS + number % SLOTS) * SLOT_BYTES
+    }
+
+    /// Returns the word at a position of the notices of `writer`.
+    pub fn notice(&self, writer: u16, position: u64) -> u64 {
+        let first = self.slots_at() + self.nodes * SLOTS * SLOT_BYTES;
+        debug_assert!(u64::from(writer) < self.nodes, "the writer is one of the job's nodes");
+        first + (u64::from(writer) * RING_WORDS + position % RING_WORDS) * 8
+    }
+
+    fn pages_at(&self) -> u64 {
+        self.slots_at() + self.nodes * (SLOTS * SLOT_BYTES + RING_WORDS * 8)
+    }
+
+    /// Returns the word of the node's copy of a page.
+    pub fn copy(&self, page: u32) -> u64 {
+        self.of_page(0, page)
+    }
+
+    /// Returns the word with the home of a page, counted from 1; 0 where no rank alone has placed
+    /// it, and none has found it.
+    pub fn home(&self, page: u32) -> u64 {
+        self.of_page(1, page)
+    }
+
+    /// Returns the word of the node that has claimed a page, counted from 1, at its directory.
+    pub fn claim(&self, page: u32) -> u64 {
+        self.of_page(2, page)
+    }
+
+    fn of_page(&self, array: u64, page: u32) -> u64 {
+        debug_assert!(u64::from(page) < self.pages, "the page exists");
+        self.pages_at() + (array * self.pages + u64::from(page)) * 8
+    }
+
+    /// Returns the words of a flag at its keeper: its value, then intervals by writer; none beyond
+    /// the room for flags.
+    pub fn flag(&self, flag: u64) -> Option<u64> {
+        let at = flag / self.nodes;
+        (at < ROOM_FOR_FLAGS).then(|| self.flags_at() + at * self.flag_bytes())
+    }
+
+    fn flags_at(&self) -> u64 {
+        (self.pages_at() + 3 * self.pages * 8).next_multiple_of(64)
+    }
+
+    fn flag_bytes(&self) -> u64 {
+        ((1 + self.nodes) * 8).next_multiple_of(64)
+    }
+
+    /// Returns the keeper of a lock, a flag, or a page's claim.
+    pub fn keeper(&self, id: u64) -> u16 {
+        (id % self.nodes) as u16
+    }
+
+    /// Returns the length of a node's memory; it is sparse.
+    pub fn end(&self) -> u64 {
+        self.flags_at() + ROOM_FOR_FLAGS * self.flag_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_different_things_do_not_overlap() {
+        let layout = DepositLayout::new(3, 5, 7);
+        let mut all = vec![(0, 8), (8, 8), (16, 8), (24, 8), (32, 8)];
+        for node in 0..3 {
+            let pairs = [layout.consumed(node), layout.room(node)];
+            all.extend(pairs.map(|at| (at, PAIR)));
+            all.extend([layout.sent(node), layout.announced(node)].map(|at| (at, 8)));
+            all.extend((0..5).map(|rank| (layout.passed(rank, node), PAIR)));
+            all.extend((0..SLOTS).map(|number| (layout.slot(node, number), SLOT_BYTES)));
+            all.push((layout.notice(node, 0), RING_WORDS * 8));
+        }
+        for page in 0..7 {
+            let words = [layout.copy(page), layout.home(page), layout.claim(page)];
+            all.extend(words.map(|at| (at, 8)));
+        }
+        all.extend((0..9).step_by(3).map(|flag| (layout.flag(flag).unwrap(), 4 * 8)));
+        all.sort_unstable();
+        for two in all.windows(2) {
+            assert!(two[0].0 + two[0].1 <= two[1].0, "{two:?}");
+        }
+        assert!(all.last().is_some_and(|last| last.0 + last.1 <= layout.end()));
+        assert_eq!(layout.flag(u64::MAX), None);
+    }
+
+    #[test]
+    fn slots_and_notices_begin_again_behind_their_end() {
+        let layout = DepositLayout::new(2, 2, 1);
+        assert_eq!(layout.slot(1, 5), layout.slot(1, 5 + SLOTS));
+        assert_eq!(layout.notice(1, 5), layout.notice(1, 5 + RING_WORDS));
+        assert_ne!(layout.slot(1, 5), layout.slot(0, 5));
+    }
+}

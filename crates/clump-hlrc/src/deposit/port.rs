@@ -1,0 +1,118 @@
+//! What a rank needs of its node's memory and of that of other nodes.
+
+use crate::diff::Diff;
+use std::ops::Range;
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Bytes of one page.
+pub type PageBytes = [u8; PAGE_BYTES];
+
+/// Bytes of one page that are deposited at its home.
+#[derive(Debug, Clone)]
+pub struct DepositedRun {
+    /// The page.
+    pub page: u32,
+    /// The bytes that were written.
+    pub diff: Diff,
+}
+
+/// Memory of the rank's node, and operations on that of others.
+///
+/// Words are read by acquire and written by release. Operations on other nodes are executed in any
+/// order, but for what is said of each.
+pub trait DepositPort {
+    /// Reason why the rank cannot go on.
+    type Error;
+
+    /// Reads a word of the own node.
+    fn load(&self, at: u64) -> u64;
+    /// Writes a word of the own node.
+    fn store(&self, at: u64, value: u64);
+    /// Writes a word of the own node, if it is `old`.
+    fn exchange(&self, at: u64, old: u64, new: u64) -> bool;
+    /// Sets bits of a word of the own node. Returns the word before.
+    fn set_bits(&self, at: u64, bits: u64) -> u64;
+    /// Waits until a word of the own node is not `seen`; may return early.
+    ///
+    /// # Errors
+    /// Fails once a rank has died.
+    fn wait_changed(&self, at: u64, seen: u64) -> Result<(), Self::Error>;
+    /// Waits until a word of the own node, which others deposit, is at least `least`.
+    ///
+    /// # Errors
+    /// Fails once a rank has died.
+    fn wait_deposited(&self, at: u64, least: u64) -> Result<(), Self::Error>;
+    /// Wakes ranks of the node that wait until a word changes.
+    fn wake(&self, at: u64);
+
+    /// Reads the node's frame of a page.
+    fn read_frame(&self, page: u32, to: &mut PageBytes);
+    /// Writes bytes of the node's frame of a page, from its byte `first` on.
+    ///
+    /// # Errors
+    /// Fails if there is no memory for it.
+    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) -> Result<(), Self::Error>;
+    /// Reads the twin of a page.
+    fn read_twin(&self, page: u32, to: &mut PageBytes);
+    /// Writes the twin of a page.
+    ///
+    /// # Errors
+    /// Fails if there is no memory for it.
+    fn write_twin(&self, page: u32, bytes: &PageBytes) -> Result<(), Self::Error>;
+    /// Returns the bytes in which a page differs from its twin.
+    fn difference(&self, twin: &PageBytes, page: &PageBytes) -> Diff;
+
+    /// Returns the home of a page by the rules of allocations; none if the first use decides.
+    fn placed_home(&self, page: u32) -> Option<u16>;
+
+    /// Reads the frame of a page at its home, and behind it words of that node, from a place on.
+    ///
+    /// # Errors
+    /// Fails if the home, or a rank, is lost.
+    fn fetch(
+        &self,
+        home: u16,
+        page: u32,
+        to: &mut PageBytes,
+        words: (u64, &mut [u64]),
+    ) -> Result<(), Self::Error>;
+    /// Reads words of another node.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), Self::Error>;
+    /// Makes a word of another node at least `value`; [`DepositPort::complete`] waits for it.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), Self::Error>;
+    /// Writes a word of another node if it is 0. Returns the word that is there then.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn claim(&self, node: u16, at: u64, value: u64) -> Result<u64, Self::Error>;
+    /// Writes runs into the frames of pages at their home, behind all words written there before.
+    ///
+    /// # Errors
+    /// Fails if the home, or a rank, is lost.
+    fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), Self::Error>;
+    /// Writes parts of `words` to places of another node, and then, behind them, the words of a
+    /// slot, its first word last.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn deposit_notices(
+        &self,
+        node: u16,
+        parts: &[(u64, Range<usize>)],
+        words: &[u64],
+        slot: (u64, [u64; 3]),
+    ) -> Result<(), Self::Error>;
+    /// Waits until all that this thread has written at other nodes is there.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    fn complete(&self) -> Result<(), Self::Error>;
+}

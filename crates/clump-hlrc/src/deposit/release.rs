@@ -1,0 +1,202 @@
+//! What a rank does at releases: deposits of bytes, then of notices.
+
+use crate::deposit::copy_word::CopyWord;
+use crate::deposit::layout::{DepositLayout, RING_WORDS, SLOTS};
+use crate::deposit::notices::{NoticePlace, Notices};
+use crate::deposit::port::{DepositPort, DepositedRun, PAGE_BYTES};
+use crate::deposit::rank::{DepositRank, slot_check};
+use std::collections::BTreeMap;
+
+/// What a rank has written.
+#[derive(Debug, Default)]
+struct Written {
+    /// Pages with new bytes, in ascending order.
+    pages: Vec<u32>,
+    /// Bytes for homes on other nodes.
+    runs: BTreeMap<u16, Vec<DepositedRun>>,
+}
+
+/// Interval of the node that a rank publishes.
+#[derive(Debug)]
+struct OpenInterval {
+    number: u64,
+    words: Vec<u64>,
+    /// Places of its notices, by reader.
+    places: Vec<(u16, NoticePlace)>,
+}
+
+impl DepositRank {
+    /// Publishes pages that this rank has written: their bytes are at their homes, and its notices
+    /// on their way to all nodes, when it returns. Pages ascend. One thread of the rank at a time.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost, or if there is no memory for a twin.
+    pub fn publish<P: DepositPort>(
+        &self,
+        port: &P,
+        written: &[u32],
+        ranks_of: impl Fn(u16) -> u32,
+    ) -> Result<(), P::Error> {
+        let written = self.written(port, written)?;
+        if written.pages.is_empty() && !self.has_news(port) {
+            return Ok(());
+        }
+        let interval = self.begin_interval(port, &written, ranks_of)?;
+        for (home, runs) in &written.runs {
+            if self.config.acquires_at_faults {
+                port.raise(*home, self.layout.announced(self.config.node), interval.number)?;
+            }
+            port.deposit_runs(*home, runs)?;
+        }
+        if !written.runs.is_empty() {
+            port.complete()?;
+        }
+        self.complete_interval(port, interval.number)?;
+        for (node, place) in &interval.places {
+            self.send_notices(port, *node, (*place, &interval))?;
+        }
+        Ok(())
+    }
+
+    /// Returns true if the node has consumed intervals since it began one itself: others must learn
+    /// that what comes next depends on them.
+    fn has_news<P: DepositPort>(&self, port: &P) -> bool {
+        self.consumed_sum(port) != port.load(DepositLayout::CLOSED_SUM)
+    }
+
+    fn consumed_sum<P: DepositPort>(&self, port: &P) -> u64 {
+        self.others().map(|writer| self.consumed(port, writer)).sum()
+    }
+
+    /// Compares pages with their twins, which are as the pages then.
+    fn written<P: DepositPort>(&self, port: &P, pages: &[u32]) -> Result<Written, P::Error> {
+        debug_assert!(pages.is_sorted(), "pages ascend");
+        let mut written = Written::default();
+        for &page in pages {
+            let home = self.home(port, page, true)?;
+            if home == Some(self.config.node) {
+                written.pages.push(page);
+                continue;
+            }
+            let Some(home) = home else {
+                clump_bug::bug!("a claim finds a home");
+                continue;
+            };
+            self.lock_page(port, page)?;
+            let word = CopyWord(port.load(self.layout.copy(page)));
+            debug_assert!(word.has_twin(), "page {page} was written, and has a twin");
+            let (mut twin, mut now) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
+            port.read_twin(page, &mut twin);
+            // Other ranks may write meanwhile: the twin becomes what was compared.
+            port.read_frame(page, &mut now);
+            let diff = port.difference(&twin, &now);
+            let kept = if diff.is_empty() { Ok(()) } else { port.write_twin(page, &now) };
+            self.unlock_page(port, page);
+            kept?;
+            if !diff.is_empty() {
+                written.pages.push(page);
+                written.runs.entry(home).or_default().push(DepositedRun { page, diff });
+            }
+        }
+        Ok(written)
+    }
+
+    /// Begins an interval: its number, and places for its notices at all nodes.
+    fn begin_interval<P: DepositPort>(
+        &self,
+        port: &P,
+        written: &Written,
+        ranks_of: impl Fn(u16) -> u32,
+    ) -> Result<OpenInterval, P::Error> {
+        for reader in self.others() {
+            // Notices are a word for each page at most.
+            let length = u64::from(self.layout.nodes()) + written.pages.len() as u64;
+            if !self.has_room(port, reader, length) {
+                self.learn_room(port, reader, ranks_of(reader))?;
+            }
+        }
+        self.with_node(port, || {
+            let number = port.load(DepositLayout::CLOSED) + 1;
+            port.store(DepositLayout::CLOSED, number);
+            port.store(DepositLayout::CLOSED_SUM, self.consumed_sum(port));
+            let nodes = 0..self.layout.nodes();
+            let mut time: Vec<_> = nodes.map(|node| self.consumed(port, node)).collect();
+            if let Some(own) = time.get_mut(usize::from(self.config.node)) {
+                *own = number;
+            }
+            let words = Notices::of(time, written.pages.iter().copied()).to_words();
+            let place = |reader| {
+                let sent = self.layout.sent(reader);
+                let length = words.len() as u64;
+                let length = self.has_room(port, reader, length).then_some(length);
+                let place = NoticePlace { position: port.load(sent), length };
+                port.store(sent, place.end());
+                (reader, place)
+            };
+            let places = self.others().map(place).collect();
+            OpenInterval { number, words, places }
+        })
+    }
+
+    /// Returns true if notices of `length` words, and their slot, find room at a reader.
+    fn has_room<P: DepositPort>(&self, port: &P, reader: u16, length: u64) -> bool {
+        let (room, next) = (self.layout.room(reader), port.load(DepositLayout::CLOSED));
+        let (number, position) = (port.load(room), port.load(room + 8));
+        let behind = port.load(self.layout.sent(reader)) + length;
+        next.saturating_sub(number) < SLOTS && behind.saturating_sub(position) <= RING_WORDS
+    }
+
+    /// Asks a reader which notices all of its ranks have passed.
+    fn learn_room<P: DepositPort>(
+        &self,
+        port: &P,
+        reader: u16,
+        ranks: u32,
+    ) -> Result<(), P::Error> {
+        debug_assert!(ranks > 0, "a node has ranks");
+        let mut pairs = vec![0; 2 * ranks as usize];
+        port.read_words(reader, self.layout.passed(0, self.config.node), &mut pairs)?;
+        let (pairs, _) = pairs.as_chunks::<2>();
+        let least = |word: usize| pairs.iter().map(|pair| pair[word]).min().unwrap_or(0);
+        let (number, position) = (least(0), least(1));
+        let room = self.layout.room(reader);
+        self.with_node(port, || {
+            port.store(room, port.load(room).max(number));
+            port.store(room + 8, port.load(room + 8).max(position));
+        })
+    }
+
+    /// Ends the deposits of an interval, behind those before it.
+    fn complete_interval<P: DepositPort>(&self, port: &P, number: u64) -> Result<(), P::Error> {
+        let at = DepositLayout::COMPLETED;
+        loop {
+            let seen = port.load(at);
+            debug_assert!(seen < number, "an interval is completed once");
+            if seen + 1 == number {
+                break;
+            }
+            port.wait_changed(at, seen)?;
+        }
+        port.store(self.layout.announced(self.config.node), number);
+        port.store(at, number);
+        port.wake(at);
+        Ok(())
+    }
+
+    fn send_notices<P: DepositPort>(
+        &self,
+        port: &P,
+        node: u16,
+        (place, interval): (NoticePlace, &OpenInterval),
+    ) -> Result<(), P::Error> {
+        let (me, word) = (self.config.node, place.pack());
+        let (slot, check) = (self.layout.slot(me, interval.number), slot_check(interval.number, word));
+        let length = place.length.map_or(0, |length| length as usize);
+        debug_assert!(length == 0 || length == interval.words.len(), "all or nothing");
+        // Words up to the end of the ring, and those from its beginning on.
+        let first = length.min((RING_WORDS - place.position % RING_WORDS) as usize);
+        let at = |skipped: usize| self.layout.notice(me, place.position + skipped as u64);
+        let parts = [(at(0), 0..first), (at(first), first..length)];
+        port.deposit_notices(node, &parts, &interval.words[..length], (slot, [interval.number, word, check]))
+    }
+}

@@ -1,0 +1,286 @@
+//! Coherence by the ranks themselves: what each rank does at faults, acquires, releases and
+//! barriers, by one-sided operations alone (paper 003, section 2).
+
+use crate::caller::{CallFailure, HandlerLock, checked};
+use crate::heap_view::{mapped, region};
+use crate::mailbox::{LOCK_REGION, RECORD_REGION, result};
+use crate::rank_port::{PlacementRules, RankPort};
+use crate::rank_threads::RankThreads;
+use crate::settings::{ProtocolSettings, place_rule};
+use clump_am::RankContext;
+use clump_coll::{Max, Team};
+use clump_hlrc::deposit::{DepositConfig, DepositLayout, DepositPort, DepositRank, PageUse};
+use clump_hlrc::{Placement, PlacementTable};
+use clump_os::thread_value;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// Bits of a lock's word below the number of the node that released it last.
+const NUMBER_BITS: u32 = 48;
+/// Bytes of address space of a node's locks.
+const LOCK_BYTES: u64 = 1 << 39;
+
+thread_value! {
+    static PORT: RefCell<Option<RankPort>> = RefCell::new(None);
+}
+
+/// Port of the thread that opened the heap; closed when it is dropped there.
+#[derive(Debug)]
+pub(crate) struct OwnPort(());
+
+impl Drop for OwnPort {
+    fn drop(&mut self) {
+        let _ = PORT.with(|port| port.get().try_borrow_mut().map(|mut port| port.take()));
+    }
+}
+
+/// Rights of this rank on pages, which the protocol grants and takes.
+pub(crate) trait PageRights {
+    /// Takes all rights on these pages that may have to go.
+    fn drop_pages(&self, pages: Range<u32>, is_home: &dyn Fn(u32) -> bool);
+    /// Takes a right on a page, if `is_current` says that its copy still is. Returns that.
+    fn take_right(&self, page: u32, page_use: PageUse, is_current: &dyn Fn() -> bool) -> bool;
+    /// Takes the right to write from this rank, and returns the pages that it has written, in
+    /// ascending order.
+    fn take_written_pages(&self) -> Vec<u32>;
+}
+
+/// Coherence of one rank.
+#[derive(Debug)]
+pub(crate) struct DepositKeeper {
+    context: Arc<RankContext>,
+    rank: DepositRank,
+    rules: Arc<PlacementRules>,
+    /// Held while rights go behind an acquire.
+    passing: HandlerLock,
+    threads: RankThreads,
+}
+
+impl DepositKeeper {
+    /// Opens the memory of this node that others deposit into.
+    pub(crate) fn open(
+        context: &Arc<RankContext>,
+        settings: &ProtocolSettings,
+    ) -> crate::Result<Self> {
+        let node = context.node();
+        let (number, nodes) = (node.node() as u16, node.nnodes() as u16);
+        let layout = DepositLayout::new(nodes, node.ranks() as u32, settings.pages);
+        mapped(node, RECORD_REGION, layout.end())?;
+        region(node, LOCK_REGION, LOCK_BYTES)?;
+        let config = DepositConfig {
+            node: number,
+            rank: context.rank() - node.local_ranks().start,
+            pages: settings.pages,
+            acquires_at_faults: settings.fetch_consistency,
+            scans: settings.scans,
+        };
+        let table = RwLock::new(PlacementTable::default());
+        let rules = Arc::new(PlacementRules { table, pages: settings.pages, nodes });
+        Ok(Self {
+            context: context.clone(),
+            rank: DepositRank::new(config, layout),
+            rules,
+            passing: HandlerLock::default(),
+            threads: RankThreads::new(),
+        })
+    }
+
+    /// Opens the port of the thread that has opened the heap, once all nodes have their memory.
+    pub(crate) fn open_port(&self) -> crate::Result<OwnPort> {
+        let port = RankPort::open(&self.context, &self.rules)?;
+        PORT.with(|own| own.get().replace(Some(port)));
+        Ok(OwnPort(()))
+    }
+
+    /// Returns the threads of this rank that use the heap.
+    pub(crate) fn threads(&self) -> &RankThreads {
+        &self.threads
+    }
+
+    /// Runs `work` with the port of the calling thread, which is opened if it has none.
+    fn with_port<R>(
+        &self,
+        work: impl FnOnce(&RankPort) -> Result<R, CallFailure>,
+    ) -> Result<R, CallFailure> {
+        PORT.with(|own| {
+            let cell = own.get();
+            if cell.try_borrow().is_ok_and(|port| port.is_none()) {
+                let port = RankPort::open(&self.context, &self.rules)
+                    .map_err(|_| CallFailure::Result(result::NO_PORT))?;
+                cell.replace(Some(port));
+            }
+            match cell.try_borrow() {
+                Ok(port) => match port.as_ref() {
+                    Some(port) => work(port),
+                    None => Err(CallFailure::Result(result::NO_PORT)),
+                },
+                Err(_) => Err(CallFailure::Result(result::NO_PORT)),
+            }
+        })
+    }
+
+    /// Obtains a right on a page that the rank has faulted on. Returns true if it was fetched.
+    pub(crate) fn obtain(
+        &self,
+        rights: &dyn PageRights,
+        (page, page_use): (u32, PageUse),
+    ) -> Result<bool, CallFailure> {
+        self.threads.are_several();
+        self.with_port(|port| {
+            if !port.may_wait_in_fault() {
+                return Err(CallFailure::Result(result::INSIDE));
+            }
+            let acquired = || self.pass(port, rights);
+            let grant = |current: &dyn Fn() -> bool| rights.take_right(page, page_use, current);
+            self.rank.obtain(port, (page, page_use), acquired, grant)
+        })
+    }
+
+    /// Takes the rights that what the node has consumed asks for.
+    fn pass(&self, port: &RankPort, rights: &dyn PageRights) -> Result<(), CallFailure> {
+        let _one = self.passing.lock();
+        let me = self.context.node().node() as u16;
+        let is_home = |page: u32| self.rank.known_home(port, page) == Some(me);
+        self.rank.pass(port, |pages| rights.drop_pages(pages, &is_home))
+    }
+
+    fn acquire(
+        &self,
+        port: &RankPort,
+        time: &mut [u64],
+        rights: &dyn PageRights,
+    ) -> Result<(), CallFailure> {
+        self.rank.consume(port, time)?;
+        self.pass(port, rights)
+    }
+
+    fn no_time(&self) -> Vec<u64> {
+        vec![0; usize::from(self.rank.layout().nodes())]
+    }
+
+    /// Publishes pages that this rank has written.
+    pub(crate) fn publish(&self, written: &[u32]) -> Result<(), CallFailure> {
+        self.with_port(|port| self.publish_by(port, written))
+    }
+
+    fn publish_by(&self, port: &RankPort, written: &[u32]) -> Result<(), CallFailure> {
+        let map = self.context.node().rank_map();
+        self.rank.publish(port, written, |node| map.ranks_of(u32::from(node)).len() as u32)
+    }
+
+    fn lock_place(&self, lock: u64) -> (u16, u64) {
+        let layout = self.rank.layout();
+        (layout.keeper(lock), lock / u64::from(layout.nodes()))
+    }
+
+    /// Waits for a lock, and acquires what its last holder has released.
+    pub(crate) fn acquire_lock(
+        &self,
+        lock: u64,
+        rights: &dyn PageRights,
+    ) -> Result<(), CallFailure> {
+        self.with_port(|port| {
+            if port.has_lock(lock) {
+                return Err(CallFailure::Result(result::MISUSE));
+            }
+            let word = port.acquire_lock(lock, self.lock_place(lock))?;
+            let (node, number) = (word >> NUMBER_BITS, word & ((1 << NUMBER_BITS) - 1));
+            let mut time = self.no_time();
+            if let Some(own) = time.get_mut(node as usize) {
+                *own = number;
+            }
+            self.acquire(port, &mut time, rights)
+        })
+    }
+
+    /// Publishes what this rank has written, and gives a lock back.
+    pub(crate) fn release_lock(&self, lock: u64, written: &[u32]) -> Result<(), CallFailure> {
+        self.with_port(|port| {
+            if !port.has_lock(lock) {
+                return Err(CallFailure::Result(result::MISUSE));
+            }
+            self.publish_by(port, written)?;
+            let number = port.load(DepositLayout::CLOSED);
+            let word = u64::from(self.context.node().node()) << NUMBER_BITS | number;
+            port.release_lock(lock, self.lock_place(lock), word)
+        })
+    }
+
+    /// Publishes what this rank has written, and makes a flag at least `value`.
+    pub(crate) fn set_flag(
+        &self,
+        (flag, value): (u64, u64),
+        written: &[u32],
+    ) -> Result<(), CallFailure> {
+        self.with_port(|port| {
+            self.publish_by(port, written)?;
+            let layout = self.rank.layout();
+            let at = layout.flag(flag).ok_or(CallFailure::Result(result::MISUSE))?;
+            let (keeper, me) = (layout.keeper(flag), u64::from(self.context.node().node()));
+            port.raise(keeper, at + 8 * (1 + me), port.load(DepositLayout::CLOSED))?;
+            port.raise_behind(keeper, at, value)
+        })
+    }
+
+    /// Waits until a flag is at least `value`, and acquires what was released before.
+    pub(crate) fn await_flag(
+        &self,
+        (flag, value): (u64, u64),
+        rights: &dyn PageRights,
+    ) -> Result<(), CallFailure> {
+        self.with_port(|port| {
+            let layout = self.rank.layout();
+            let at = layout.flag(flag).ok_or(CallFailure::Result(result::MISUSE))?;
+            let keeper = layout.keeper(flag);
+            port.wait_at(keeper, at, value)?;
+            let mut time = self.no_time();
+            port.read_words(keeper, at + 8, &mut time)?;
+            self.acquire(port, &mut time, rights)
+        })
+    }
+
+    /// Meets all ranks in a barrier, behind what they have published, and acquires that.
+    pub(crate) fn meet(&self, team: &Team, rights: &dyn PageRights) -> crate::Result<()> {
+        let mut time = self.no_time();
+        let closed = self.with_port(|port| Ok(port.load(DepositLayout::CLOSED)));
+        if let (Ok(closed), Some(own)) =
+            (closed, time.get_mut(self.context.node().node() as usize))
+        {
+            *own = closed;
+        }
+        team.all_reduce_slice(&mut time, Max)?;
+        checked(self.with_port(|port| self.acquire(port, &mut time, rights)))
+    }
+
+    /// Gives unused pages a rule for their homes; all ranks give them the same.
+    pub(crate) fn place(&self, words: [u64; 4]) -> Result<(), CallFailure> {
+        let (first, pages, rule) = self.rule(words)?;
+        let mut table = self.rules.table.write().unwrap_or_else(PoisonError::into_inner);
+        let placed = table.insert(first, pages, rule);
+        if placed { Ok(()) } else { Err(CallFailure::Result(result::MISUSE)) }
+    }
+
+    fn rule(&self, [first, pages, rule, node]: [u64; 4]) -> Result<(u32, u32, Placement), CallFailure> {
+        let misuse = CallFailure::Result(result::MISUSE);
+        let rule = place_rule(rule, node, self.rules.nodes).ok_or(misuse)?;
+        let end = first.checked_add(pages).filter(|&end| end <= u64::from(self.rules.pages));
+        end.ok_or(misuse)?;
+        Ok((first as u32, pages as u32, rule.into()))
+    }
+
+    /// Gives unused pages their homes for one rank, which all nodes know when it returns.
+    pub(crate) fn place_alone(&self, words: [u64; 4]) -> Result<(), CallFailure> {
+        let (first, pages, rule) = self.rule(words)?;
+        let home = |page: u32| rule.home_of(page, pages, self.rules.nodes);
+        let homes: Vec<u64> =
+            (0..pages).map(|page| home(page).map_or(0, |home| u64::from(home) + 1)).collect();
+        let at = self.rank.layout().home(first);
+        self.with_port(|port| {
+            for node in 0..self.rules.nodes {
+                port.put_words(node, at, &homes)?;
+            }
+            port.complete()
+        })
+    }
+}

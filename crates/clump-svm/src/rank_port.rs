@@ -1,0 +1,371 @@
+//! Memory of a rank's node, and one-sided operations on that of others, as one thread of the rank
+//! has them.
+
+use crate::caller::{CallFailure, check_deaths};
+use crate::mailbox::{HEAP_REGION, LOCK_REGION, RECORD_REGION, TWIN_REGION, result};
+use crate::node_pages::{PAGE, difference};
+use clump_am::RankContext;
+use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes};
+use clump_hlrc::{Diff, PlacementTable};
+use clump_onesided::protocol::MAX_PIECE;
+use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
+use clump_os::futex;
+use clump_os::sync::Ordering;
+use clump_rma::{HeldClaim, LockTable, Rma, SegmentName, Target};
+use clump_shm::cells::Cells;
+use clump_shm::rank::{HeapWait, Published, WaitReason};
+use clump_shm::supply::MachineSupply;
+use clump_shm::waiter::{WaitStep, Waiter};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+/// Longest sleep before a rank checks for deaths again.
+const NAP: Duration = Duration::from_millis(20);
+/// Bytes of heads in a request: one for each run, and one for each word behind the runs.
+const RUN_HEAD: usize = 16;
+const WORD_HEAD: usize = 24;
+
+/// Rules of allocations, by which pages have their homes; one for all threads of a rank.
+#[derive(Debug)]
+pub(crate) struct PlacementRules {
+    pub(crate) table: RwLock<PlacementTable>,
+    pub(crate) pages: u32,
+    pub(crate) nodes: u16,
+}
+
+impl PlacementRules {
+    /// Returns the home of a page; none where the first use decides.
+    pub(crate) fn home(&self, page: u32) -> Option<u16> {
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        table.home_of(page, self.pages, self.nodes)
+    }
+}
+
+/// A node, as this thread reaches it.
+#[derive(Debug)]
+struct NodeTargets {
+    records: Target,
+    heap: Target,
+    locks: LockTable,
+}
+
+/// Port of one thread.
+#[derive(Debug)]
+pub(crate) struct RankPort {
+    context: Arc<RankContext>,
+    rma: Rma,
+    records: Cells,
+    frames: Cells,
+    twins: Cells,
+    heap: SegmentName,
+    twin: SegmentName,
+    nodes: Vec<NodeTargets>,
+    rules: Arc<PlacementRules>,
+    /// Locks that this thread holds.
+    held: RefCell<FxHashMap<u64, HeldClaim>>,
+}
+
+impl RankPort {
+    /// Opens the port of the calling thread. Takes one of the rank's endpoints.
+    pub(crate) fn open(
+        context: &Arc<RankContext>,
+        rules: &Arc<PlacementRules>,
+    ) -> crate::Result<Self> {
+        let node = context.node();
+        let missing = || clump_shm::Error::NotANode("a region of it is not there");
+        let mapped = |region: u8| -> crate::Result<(SegmentName, Cells)> {
+            let name = SegmentName::of_node(node.node(), region);
+            Ok((name, node.exported(name)?.ok_or_else(missing)?.0))
+        };
+        let ((_, records), (heap, frames), (twin, twins)) =
+            (mapped(RECORD_REGION)?, mapped(HEAP_REGION)?, mapped(TWIN_REGION)?);
+        let rma = Rma::open_restricted(context)?;
+        let targets = |number: u32| -> crate::Result<NodeTargets> {
+            Ok(NodeTargets {
+                records: rma.target(SegmentName::of_node(number, RECORD_REGION))?,
+                heap: rma.target(SegmentName::of_node(number, HEAP_REGION))?,
+                locks: rma.lock_table(SegmentName::of_node(number, LOCK_REGION))?,
+            })
+        };
+        let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<_>>()?;
+        let (context, rules) = (context.clone(), rules.clone());
+        let held = RefCell::default();
+        Ok(Self { context, rma, records, frames, twins, heap, twin, nodes, rules, held })
+    }
+
+    /// Returns true if the thread may wait for others now, whatever code a fault has interrupted.
+    pub(crate) fn may_wait_in_fault(&self) -> bool {
+        self.rma.may_wait_in_fault()
+    }
+
+    fn target(&self, node: u16) -> Result<&NodeTargets, CallFailure> {
+        self.nodes.get(usize::from(node)).ok_or(CallFailure::Result(result::MISUSE))
+    }
+
+    /// Returns the reason of a failed operation.
+    fn failed(&self, error: &clump_rma::Error) -> CallFailure {
+        match check_deaths(&self.context) {
+            Err(death) => death,
+            Ok(()) if error.why() == Some(clump_rma::Refusal::NoMemory) => {
+                CallFailure::Result(result::NO_MEMORY)
+            }
+            Ok(()) => CallFailure::Result(result::UNREACHABLE),
+        }
+    }
+
+    fn checked<T>(&self, done: clump_rma::Result<T>) -> Result<T, CallFailure> {
+        done.map_err(|error| self.failed(&error))
+    }
+
+    fn word(&self, at: u64) -> &clump_os::sync::AtomicU64 {
+        // The layout is that of the region, which is mapped whole.
+        match self.records.word(at) {
+            Some(word) => word,
+            None => unreachable!("word {at} of the records"),
+        }
+    }
+
+    /// Waits for a lock, of the table of its keeper. Returns the word that came with it.
+    pub(crate) fn acquire_lock(
+        &self,
+        lock: u64,
+        (keeper, index): (u16, u64),
+    ) -> Result<u64, CallFailure> {
+        let claim = self.target(keeper)?.locks.lock(index);
+        let guard = self.checked(claim.acquire())?;
+        let word = guard.word();
+        let before = self.held.borrow_mut().insert(lock, guard.keep());
+        debug_assert!(before.is_none(), "a rank has a lock once");
+        Ok(word)
+    }
+
+    /// Returns true if this thread has a lock.
+    pub(crate) fn has_lock(&self, lock: u64) -> bool {
+        self.held.borrow().contains_key(&lock)
+    }
+
+    /// Gives a lock back, with a word for its next holder.
+    pub(crate) fn release_lock(
+        &self,
+        lock: u64,
+        (keeper, index): (u16, u64),
+        word: u64,
+    ) -> Result<(), CallFailure> {
+        let claim = self.held.borrow_mut().remove(&lock);
+        let claim = claim.ok_or(CallFailure::Result(result::MISUSE))?;
+        let lock = self.target(keeper)?.locks.lock(index);
+        let mut guard = lock.resume(claim);
+        guard.set_word(word);
+        self.checked(guard.release())
+    }
+
+    /// Waits until a word of any node is at least `least`.
+    pub(crate) fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), CallFailure> {
+        let target = &self.target(node)?.records;
+        self.checked(target.when(at, Comparison::AtLeast, least)).map(drop)
+    }
+
+    /// Writes words of another node.
+    pub(crate) fn put_words(&self, node: u16, at: u64, words: &[u64]) -> Result<(), CallFailure> {
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        self.checked(self.target(node)?.records.put_bytes(at, &bytes))
+    }
+
+    /// Makes `value` the least of a word of any node, behind all that this thread wrote there.
+    pub(crate) fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
+        self.rma.fence();
+        self.raise(node, at, value)?;
+        if u32::from(node) == self.context.node().node() {
+            self.target(node)?.records.notify(at);
+        }
+        Ok(())
+    }
+
+    fn commit(&self, name: SegmentName, page: u32) -> Result<(), CallFailure> {
+        let (node, place) = (self.context.node(), u64::from(page) * PAGE as u64);
+        let mut supply = MachineSupply::new(node.ranks());
+        let committed = node.commit(name, (place, PAGE as u64), &mut supply);
+        committed.map_err(|_| CallFailure::Result(result::NO_MEMORY))
+    }
+}
+
+fn place(page: u32) -> u64 {
+    u64::from(page) * PAGE as u64
+}
+
+impl DepositPort for RankPort {
+    type Error = CallFailure;
+
+    fn load(&self, at: u64) -> u64 {
+        self.word(at).load(Ordering::Acquire)
+    }
+
+    fn store(&self, at: u64, value: u64) {
+        self.word(at).store(value, Ordering::Release);
+    }
+
+    fn exchange(&self, at: u64, old: u64, new: u64) -> bool {
+        let (done, missed) = (Ordering::SeqCst, Ordering::Acquire);
+        self.word(at).compare_exchange(old, new, done, missed).is_ok()
+    }
+
+    fn set_bits(&self, at: u64, bits: u64) -> u64 {
+        self.word(at).fetch_or(bits, Ordering::SeqCst)
+    }
+
+    fn wait_changed(&self, at: u64, seen: u64) -> Result<(), CallFailure> {
+        let mut waiter = Waiter::new(self.context.spin_policy());
+        let mut published = Published::none(self.context.block());
+        while self.load(at) == seen {
+            if waiter.step() == WaitStep::Sleep {
+                check_deaths(&self.context)?;
+                published.publish(WaitReason::Heap { what: HeapWait::Page, number: at, holder: None });
+                if let Some(low) = self.records.half(at) {
+                    futex::wait(low, seen as u32, Some(NAP));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_deposited(&self, at: u64, least: u64) -> Result<(), CallFailure> {
+        let own = self.target(self.context.node().node() as u16)?;
+        self.checked(own.records.wait_until(at, Comparison::AtLeast, least)).map(drop)
+    }
+
+    fn wake(&self, at: u64) {
+        if let Some(low) = self.records.half(at) {
+            futex::wake_all(low);
+        }
+    }
+
+    fn read_frame(&self, page: u32, to: &mut PageBytes) {
+        let there = self.frames.read(place(page), to);
+        debug_assert!(there, "page {page} of the heap is mapped");
+    }
+
+    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) -> Result<(), CallFailure> {
+        if bytes.len() == PAGE {
+            self.commit(self.heap, page)?;
+        }
+        let there = self.frames.write(place(page) + first as u64, bytes);
+        debug_assert!(there, "page {page} of the heap is mapped");
+        Ok(())
+    }
+
+    fn read_twin(&self, page: u32, to: &mut PageBytes) {
+        let there = self.twins.read(place(page), to);
+        debug_assert!(there, "the twin of page {page} is mapped");
+    }
+
+    fn write_twin(&self, page: u32, bytes: &PageBytes) -> Result<(), CallFailure> {
+        self.commit(self.twin, page)?;
+        let there = self.twins.write(place(page), bytes);
+        debug_assert!(there, "the twin of page {page} is mapped");
+        Ok(())
+    }
+
+    fn difference(&self, twin: &PageBytes, page: &PageBytes) -> Diff {
+        difference(twin, page)
+    }
+
+    fn placed_home(&self, page: u32) -> Option<u16> {
+        self.rules.home(page)
+    }
+
+    fn fetch(
+        &self,
+        home: u16,
+        page: u32,
+        to: &mut PageBytes,
+        (at, words): (u64, &mut [u64]),
+    ) -> Result<(), CallFailure> {
+        let target = self.target(home)?;
+        if words.is_empty() {
+            return self.checked(target.heap.get_bytes(place(page), to));
+        }
+        let mut bytes = vec![0; size_of_val(words)];
+        let both = self.rma.phase(|phase| {
+            phase.get_bytes(&target.heap, place(page), to)?;
+            self.rma.fence();
+            phase.get_bytes(&target.records, at, &mut bytes)
+        });
+        self.checked(both)?;
+        let (found, _) = bytes.as_chunks::<8>();
+        words.iter_mut().zip(found).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        Ok(())
+    }
+
+    fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), CallFailure> {
+        let mut bytes = vec![0; size_of_val(to)];
+        self.checked(self.target(node)?.records.get_bytes(at, &mut bytes))?;
+        let (found, _) = bytes.as_chunks::<8>();
+        to.iter_mut().zip(found).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        Ok(())
+    }
+
+    fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
+        self.checked(self.target(node)?.records.update(at, AtomicOp::Max, value))
+    }
+
+    fn claim(&self, node: u16, at: u64, value: u64) -> Result<u64, CallFailure> {
+        let before = self.checked(self.target(node)?.records.compare_swap(at, 0, value))?;
+        Ok(if before == 0 { value } else { before })
+    }
+
+    fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), CallFailure> {
+        self.rma.fence();
+        let target = &self.target(home)?.heap;
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for run in runs {
+            for (first, data) in run.diff.runs() {
+                let more = RUN_HEAD + data.len();
+                if bytes + more > MAX_PIECE {
+                    self.checked(target.apply(&batch, &[]))?;
+                    (batch, bytes) = (Vec::new(), 0);
+                }
+                batch.push((place(run.page) + first as u64, data));
+                bytes += more;
+            }
+        }
+        if batch.is_empty() { Ok(()) } else { self.checked(target.apply(&batch, &[])) }
+    }
+
+    fn deposit_notices(
+        &self,
+        node: u16,
+        parts: &[(u64, Range<usize>)],
+        words: &[u64],
+        (slot, values): (u64, [u64; 3]),
+    ) -> Result<(), CallFailure> {
+        let target = &self.target(node)?.records;
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let runs: Vec<(u64, &[u8])> = parts
+            .iter()
+            .filter_map(|(at, part)| Some((*at, bytes.get(part.start * 8..part.end * 8)?)))
+            .filter(|(_, bytes)| !bytes.is_empty())
+            .collect();
+        let [number, second, third] = values;
+        let slot = [
+            AdvanceWord::to(slot + 8, second),
+            AdvanceWord::to(slot + 16, third),
+            AdvanceWord::to(slot, number),
+        ];
+        let heads = RUN_HEAD * runs.len() + WORD_HEAD * slot.len();
+        if bytes.len() + heads <= MAX_PIECE {
+            return self.checked(target.apply(&runs, &slot));
+        }
+        for (at, bytes) in runs {
+            self.checked(target.put_bytes(at, bytes))?;
+        }
+        self.rma.fence();
+        self.checked(target.apply(&[], &slot))
+    }
+
+    fn complete(&self) -> Result<(), CallFailure> {
+        self.checked(self.rma.quiet())
+    }
+}
