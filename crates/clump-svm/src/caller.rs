@@ -1,5 +1,6 @@
 //! A rank's side of its mailboxes: calls, and the wait for their answers.
 
+use crate::asked_reads::{self, AskedRead};
 use crate::barrier_period::BarrierPeriod;
 use crate::breakdown::SentMessages;
 use crate::error::{ErrorKind, Result};
@@ -164,6 +165,8 @@ pub(crate) struct Caller {
     /// Number, in its lower bits, of the last answer whose steps have been carried out.
     carried_out: AtomicU32,
     threads: RankThreads,
+    /// Held while a read of the interface is under way, and taken.
+    asking: HandlerLock,
 }
 
 impl Caller {
@@ -190,6 +193,7 @@ impl Caller {
             locks,
             carried_out,
             threads,
+            asking: HandlerLock::default(),
         };
         Some(caller)
     }
@@ -268,6 +272,23 @@ impl Caller {
         turn.begin_as_rank(is_over).then_some(HeldTurn { caller: self, turn })
     }
 
+    /// Reads memory of another node by the interface of this one, on behalf of a fault.
+    pub(crate) fn ask(
+        &self,
+        node: u16,
+        read: AskedRead,
+        to: &mut [u8],
+    ) -> std::result::Result<(), CallFailure> {
+        debug_assert_eq!(to.len(), read.bytes(), "all of it");
+        let [kind, second, third] = read.pack();
+        let call = Call { op: op::ASK, words: [u64::from(node), kind, second, third] };
+        // What was read lies there until the next one.
+        let _one = self.asking.lock();
+        self.call((call, &[]), None, |_| ())?;
+        let taken = asked_reads::take(&self.cells, self.local_rank, to);
+        if taken { Ok(()) } else { Err(CallFailure::Result(result::MISUSE)) }
+    }
+
     /// Has the interface look for calls and notes of this rank.
     pub(crate) fn ring(&self) {
         self.interface.call_interface(self.context.rank(), self.alarm.as_deref());
@@ -281,8 +302,9 @@ impl Caller {
     /// Takes a mailbox for a call.
     fn slot(&self, call: u64) -> (Slot, Held<'_>) {
         let lock = |slot: Slot| (slot, self.locks[slot.number()].lock());
-        if call == op::FAULT || ends_at_once(call) {
-            return lock(if call == op::FAULT { Slot::FAULT } else { Slot::BRIEF });
+        if matches!(call, op::FAULT | op::ASK) || ends_at_once(call) {
+            let brief = ends_at_once(call);
+            return lock(if brief { Slot::BRIEF } else { Slot::FAULT });
         }
         let free = |slot: Slot| Some((slot, self.locks[slot.number()].try_lock()?));
         let mut last = Slot::BRIEF;
@@ -386,7 +408,7 @@ fn wait_reason(call: &Call) -> WaitReason {
         op::ACQUIRE => HeapWait::Lock,
         op::AWAIT_FLAG => HeapWait::Flag,
         op::BARRIER => HeapWait::Barrier,
-        op::FAULT => HeapWait::Page,
+        op::FAULT | op::ASK => HeapWait::Page,
         _ => HeapWait::Interface,
     };
     WaitReason::Heap { what, number: call.words[0], holder: None }

@@ -1,7 +1,7 @@
 //! Coherence by the ranks themselves: what each rank does at faults, acquires, releases and
 //! barriers, by one-sided operations alone (paper 003, section 2).
 
-use crate::caller::{CallFailure, HandlerLock, checked};
+use crate::caller::{CallFailure, Caller, HandlerLock, checked};
 use crate::heap_view::{mapped, region};
 use crate::mailbox::{LOCK_REGION, RECORD_REGION, result};
 use crate::rank_port::{PlacementRules, RankPort};
@@ -52,9 +52,9 @@ pub(crate) struct DepositKeeper {
     context: Arc<RankContext>,
     rank: DepositRank,
     rules: Arc<PlacementRules>,
+    caller: Arc<Caller>,
     /// Held while rights go behind an acquire.
     passing: HandlerLock,
-    threads: RankThreads,
 }
 
 impl DepositKeeper {
@@ -62,6 +62,7 @@ impl DepositKeeper {
     pub(crate) fn open(
         context: &Arc<RankContext>,
         settings: &ProtocolSettings,
+        caller: Caller,
     ) -> crate::Result<Self> {
         let node = context.node();
         let (number, nodes) = (node.node() as u16, node.nnodes() as u16);
@@ -81,21 +82,21 @@ impl DepositKeeper {
             context: context.clone(),
             rank: DepositRank::new(config, layout),
             rules,
+            caller: Arc::new(caller),
             passing: HandlerLock::default(),
-            threads: RankThreads::new(),
         })
     }
 
     /// Opens the port of the thread that has opened the heap, once all nodes have their memory.
     pub(crate) fn open_port(&self) -> crate::Result<OwnPort> {
-        let port = RankPort::open(&self.context, &self.rules)?;
+        let port = RankPort::open(&self.context, &self.rules, &self.caller)?;
         PORT.with(|own| own.get().replace(Some(port)));
         Ok(OwnPort(()))
     }
 
     /// Returns the threads of this rank that use the heap.
     pub(crate) fn threads(&self) -> &RankThreads {
-        &self.threads
+        self.caller.threads()
     }
 
     /// Runs `work` with the port of the calling thread, which is opened if it has none.
@@ -106,7 +107,7 @@ impl DepositKeeper {
         PORT.with(|own| {
             let cell = own.get();
             if cell.try_borrow().is_ok_and(|port| port.is_none()) {
-                let port = RankPort::open(&self.context, &self.rules)
+                let port = RankPort::open(&self.context, &self.rules, &self.caller)
                     .map_err(|_| CallFailure::Result(result::NO_PORT))?;
                 cell.replace(Some(port));
             }
@@ -126,11 +127,8 @@ impl DepositKeeper {
         rights: &dyn PageRights,
         (page, page_use): (u32, PageUse),
     ) -> Result<bool, CallFailure> {
-        self.threads.are_several();
+        self.caller.threads().are_several();
         self.with_port(|port| {
-            if !port.may_wait_in_fault() {
-                return Err(CallFailure::Result(result::INSIDE));
-            }
             let acquired = || self.pass(port, rights);
             let grant = |current: &dyn Fn() -> bool| rights.take_right(page, page_use, current);
             self.rank.obtain(port, (page, page_use), acquired, grant)

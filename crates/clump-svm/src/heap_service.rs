@@ -1,5 +1,6 @@
 //! The service of network interfaces that runs the protocol of each node.
 
+use crate::asked_reads::{self, ASK_CODE, TOLD_CODE};
 use crate::fragments::{PartialMessages, cut};
 use crate::node_protocol::{NodePlace, NodeProtocol};
 use crate::protocol_thread::ProtocolThread;
@@ -81,7 +82,7 @@ impl HeapService {
 
 impl Service for HeapService {
     fn id(&self) -> ServiceId {
-        ServiceId { name: "svm", version: 4, first: FREE_CODE, count: 2 }
+        ServiceId { name: "svm", version: 4, first: FREE_CODE, count: 4 }
     }
 
     fn handle(
@@ -106,6 +107,21 @@ impl Service for HeapService {
         let (Some(node), Ok(words)) = (node, words) else {
             return ServiceOutcome::Refused(Refusal::Unknown);
         };
+        match request.code {
+            ASK_CODE => {
+                let place = (node, self.memory.node());
+                let told = asked_reads::answer(place, words, context);
+                let none = || ServiceMessage { node, code: TOLD_CODE, words, payload: Vec::new() };
+                self.ready.push_back(told.unwrap_or_else(none));
+                return ServiceOutcome::Done;
+            }
+            TOLD_CODE => {
+                let payload = Some(request.payload).filter(|bytes| !bytes.is_empty());
+                self.protocol().end_ask(words[0] as u32, payload, context);
+                return ServiceOutcome::Done;
+            }
+            _ => {}
+        }
         match self.partial.take(node as u16, words, request.payload) {
             Ok(Some(message)) => {
                 let left = self.protocol().handle_message(node as u16, &message, context);
@@ -129,6 +145,13 @@ impl Service for HeapService {
     fn handle_calls(&mut self, calls: u64, context: &mut ServiceContext<'_>) {
         let first = self.memory.local_ranks().start;
         self.protocol().handle_calls(calls, first, context);
+        let asks: Vec<_> = std::iter::from_fn(|| self.protocol().poll_ask()).collect();
+        for (rank, words) in asks {
+            match asked_reads::request(u32::from(rank), words) {
+                Some(message) => self.ready.push_back(message),
+                None => self.protocol().end_ask(u32::from(rank), None, context),
+            }
+        }
         self.start_thread(context);
     }
 

@@ -28,6 +28,7 @@
 mod access_engine;
 mod alone;
 mod array;
+mod asked_reads;
 mod barrier_period;
 mod breakdown;
 mod caller;

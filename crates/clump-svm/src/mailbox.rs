@@ -156,6 +156,8 @@ pub(crate) mod op {
     pub(crate) const WRITTEN: u64 = 11;
     /// `first pages rule node`: gives pages their homes, for this rank alone.
     pub(crate) const PLACE_ALONE: u64 = 12;
+    /// `node read`: reads of another node, for a rank that cannot do so itself.
+    pub(crate) const ASK: u64 = 13;
 }
 
 /// Returns true for calls that end when they have been handled.

@@ -6,6 +6,7 @@ mod leases;
 mod periods;
 mod recalls;
 
+use crate::asked_reads;
 use crate::breakdown::SentMessages;
 use crate::local_rank::LocalRank;
 use crate::mailbox::{
@@ -72,6 +73,8 @@ pub(crate) struct NodeProtocol {
     told_needs: Option<VectorTime>,
     /// Number and time of the last barrier of all ranks.
     last_barrier: Option<(u32, VectorTime)>,
+    /// Reads of other nodes that ranks have asked for.
+    asks: VecDeque<(u16, [u64; 4])>,
     /// Result of all calls from now on.
     broken: Option<u64>,
 }
@@ -94,6 +97,7 @@ impl NodeProtocol {
             answered: Vec::new(),
             told_needs: None,
             last_barrier: None,
+            asks: VecDeque::new(),
             broken: None,
         }
     }
@@ -101,6 +105,29 @@ impl NodeProtocol {
     /// Returns the next message for another node.
     pub(crate) fn poll_outgoing(&mut self) -> Option<Outgoing> {
         self.outgoing.pop_front()
+    }
+
+    /// Returns the next read of another node that a rank has asked for.
+    pub(crate) fn poll_ask(&mut self) -> Option<(u16, [u64; 4])> {
+        self.asks.pop_front()
+    }
+
+    /// Ends a read that a rank has asked for: with what was read, or without.
+    pub(crate) fn end_ask(
+        &mut self,
+        rank: u32,
+        payload: Option<&[u8]>,
+        context: &mut dyn NodeRegions,
+    ) {
+        let Some(cells) = self.control(context) else { return };
+        let (Some(local), Some(mailbox)) = (
+            self.ranks.get_mut(rank as usize),
+            Mailbox::over(&cells, Mailbox::place(rank, Slot::FAULT)),
+        ) else {
+            return;
+        };
+        let left = payload.is_some_and(|bytes| asked_reads::leave(&cells, rank, bytes));
+        local.answer(&mailbox, Slot::FAULT, if left { result::DONE } else { result::UNREACHABLE });
     }
 
     /// Returns the mapped region of mailboxes.
@@ -146,6 +173,10 @@ impl NodeProtocol {
         context: &mut dyn NodeRegions,
         cells: &Cells,
     ) {
+        if call.op == op::ASK {
+            self.asks.push_back((rank, call.words));
+            return;
+        }
         let publishes = mailbox.publishes();
         self.note_logged(rank, context, cells);
         if call.op == op::RELEASE {

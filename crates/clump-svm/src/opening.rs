@@ -118,7 +118,7 @@ pub(crate) fn by_protocol(
     let by_ranks = step == SvmProtocol::Deposit;
     let keeper = || -> Result<Keeper> {
         if by_ranks {
-            DepositKeeper::open(context, &settings).map(Keeper::Rank)
+            DepositKeeper::open(context, &settings, caller).map(Keeper::Rank)
         } else {
             Ok(Keeper::Interface(caller))
         }

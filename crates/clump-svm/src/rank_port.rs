@@ -1,7 +1,8 @@
 //! Memory of a rank's node, and one-sided operations on that of others, as one thread of the rank
 //! has them.
 
-use crate::caller::{CallFailure, check_deaths};
+use crate::asked_reads::AskedRead;
+use crate::caller::{CallFailure, Caller, check_deaths};
 use crate::mailbox::{HEAP_REGION, LOCK_REGION, RECORD_REGION, TWIN_REGION, result};
 use crate::node_pages::{PAGE, difference};
 use clump_am::RankContext;
@@ -24,6 +25,8 @@ use std::time::Duration;
 
 /// Longest sleep before a rank checks for deaths again.
 const NAP: Duration = Duration::from_millis(20);
+/// Sleep between looks at a word that an interface changes without waking this rank.
+const GLANCE: Duration = Duration::from_micros(50);
 /// Bytes of heads in a request: one for each run, and one for each word behind the runs.
 const RUN_HEAD: usize = 16;
 const WORD_HEAD: usize = 24;
@@ -64,6 +67,8 @@ pub(crate) struct RankPort {
     twin: SegmentName,
     nodes: Vec<NodeTargets>,
     rules: Arc<PlacementRules>,
+    /// Calls of the node's interface, for faults that have interrupted this rank's stack.
+    caller: Arc<Caller>,
     /// Locks that this thread holds.
     held: RefCell<FxHashMap<u64, HeldClaim>>,
 }
@@ -73,6 +78,7 @@ impl RankPort {
     pub(crate) fn open(
         context: &Arc<RankContext>,
         rules: &Arc<PlacementRules>,
+        caller: &Arc<Caller>,
     ) -> crate::Result<Self> {
         let node = context.node();
         let missing = || clump_shm::Error::NotANode("a region of it is not there");
@@ -91,14 +97,23 @@ impl RankPort {
             })
         };
         let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<_>>()?;
-        let (context, rules) = (context.clone(), rules.clone());
+        let (context, rules, caller) = (context.clone(), rules.clone(), caller.clone());
         let held = RefCell::default();
-        Ok(Self { context, rma, records, frames, twins, heap, twin, nodes, rules, held })
+        Ok(Self { context, rma, records, frames, twins, heap, twin, nodes, rules, caller, held })
     }
 
-    /// Returns true if the thread may wait for others now, whatever code a fault has interrupted.
-    pub(crate) fn may_wait_in_fault(&self) -> bool {
+    /// Returns true if the thread may use the rank's stack now. Not so in a fault that has
+    /// interrupted the stack itself; nor while another thread has it, which a fault cannot tell.
+    fn has_stack(&self) -> bool {
         self.rma.may_wait_in_fault()
+    }
+
+    /// Reads words of another node by the interface of this one.
+    fn ask_words(&self, node: u16, read: AskedRead, to: &mut [u64]) -> Result<(), CallFailure> {
+        let mut bytes = vec![0; size_of_val(to)];
+        self.caller.ask(node, read, &mut bytes)?;
+        copy_words(&bytes, to);
+        Ok(())
     }
 
     fn target(&self, node: u16) -> Result<&NodeTargets, CallFailure> {
@@ -192,6 +207,12 @@ impl RankPort {
     }
 }
 
+fn copy_words(bytes: &[u8], to: &mut [u64]) {
+    let (found, _) = bytes.as_chunks::<8>();
+    debug_assert_eq!(found.len(), to.len(), "bytes of these words");
+    to.iter_mut().zip(found).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+}
+
 fn place(page: u32) -> u64 {
     u64::from(page) * PAGE as u64
 }
@@ -232,6 +253,18 @@ impl DepositPort for RankPort {
     }
 
     fn wait_deposited(&self, at: u64, least: u64) -> Result<(), CallFailure> {
+        if !self.has_stack() {
+            let mut waiter = Waiter::new(self.context.spin_policy());
+            while self.load(at) < least {
+                if waiter.step() == WaitStep::Sleep {
+                    check_deaths(&self.context)?;
+                    if let Some(low) = self.records.half(at) {
+                        futex::wait(low, self.load(at) as u32, Some(GLANCE));
+                    }
+                }
+            }
+            return Ok(());
+        }
         let own = self.target(self.context.node().node() as u16)?;
         self.checked(own.records.wait_until(at, Comparison::AtLeast, least)).map(drop)
     }
@@ -284,6 +317,15 @@ impl DepositPort for RankPort {
         (at, words): (u64, &mut [u64]),
     ) -> Result<(), CallFailure> {
         let target = self.target(home)?;
+        if !self.has_stack() {
+            let mut bytes = vec![0; PAGE + size_of_val(words)];
+            let read = AskedRead::Page { page, at, words: words.len() as u32 };
+            self.caller.ask(home, read, &mut bytes)?;
+            let (frame, behind) = bytes.split_at(PAGE);
+            to.copy_from_slice(frame);
+            copy_words(behind, words);
+            return Ok(());
+        }
         if words.is_empty() {
             return self.checked(target.heap.get_bytes(place(page), to));
         }
@@ -294,16 +336,17 @@ impl DepositPort for RankPort {
             phase.get_bytes(&target.records, at, &mut bytes)
         });
         self.checked(both)?;
-        let (found, _) = bytes.as_chunks::<8>();
-        words.iter_mut().zip(found).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        copy_words(&bytes, words);
         Ok(())
     }
 
     fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), CallFailure> {
+        if !self.has_stack() {
+            return self.ask_words(node, AskedRead::Words { at, words: to.len() as u32 }, to);
+        }
         let mut bytes = vec![0; size_of_val(to)];
         self.checked(self.target(node)?.records.get_bytes(at, &mut bytes))?;
-        let (found, _) = bytes.as_chunks::<8>();
-        to.iter_mut().zip(found).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+        copy_words(&bytes, to);
         Ok(())
     }
 
@@ -312,6 +355,11 @@ impl DepositPort for RankPort {
     }
 
     fn claim(&self, node: u16, at: u64, value: u64) -> Result<u64, CallFailure> {
+        if !self.has_stack() {
+            let mut word = [0];
+            self.ask_words(node, AskedRead::Claim { at, value }, &mut word)?;
+            return Ok(word[0]);
+        }
         let before = self.checked(self.target(node)?.records.compare_swap(at, 0, value))?;
         Ok(if before == 0 { value } else { before })
     }

@@ -10,6 +10,11 @@ const STALE: u64 = 4;
 const FETCHED: u64 = 8;
 /// Set once there is a twin.
 const TWIN: u64 = 16;
+/// Set while the copy may depend on intervals that the node has not consumed.
+const AHEAD: u64 = 32;
+/// First bit of the number of fetches, modulo their count.
+const FETCHES_SHIFT: u32 = 6;
+const FETCHES: u64 = 1 << (GENERATION_SHIFT - FETCHES_SHIFT);
 /// First bit of the generation in which the copy was fetched.
 const GENERATION_SHIFT: u32 = 16;
 
@@ -45,7 +50,8 @@ impl CopyWord {
 
     /// Returns true if no notice of later bytes has come since the copy was fetched.
     pub fn is_current(self, generation: u64) -> bool {
-        self.is_fetched() && self.0 & STALE == 0 && self.0 >> GENERATION_SHIFT == generation
+        let usable = self.0 & (FETCHED | STALE | AHEAD) == FETCHED;
+        usable && self.0 >> GENERATION_SHIFT == generation
     }
 
     /// Returns the word with the lock.
@@ -63,8 +69,19 @@ impl CopyWord {
     /// Returns the word of a copy about to be fetched: what is noticed from now on counts.
     pub fn refetched(self, generation: u64) -> Self {
         debug_assert!(generation < 1 << (u64::BITS - GENERATION_SHIFT), "few generations");
-        let low = self.0 & ((1 << GENERATION_SHIFT) - 1) & !STALE;
-        Self(low | FETCHED | generation << GENERATION_SHIFT)
+        let flags = self.0 & (LOCKED | WAITED | TWIN) | FETCHED;
+        let fetches = (self.fetches() + 1) % FETCHES;
+        Self(flags | fetches << FETCHES_SHIFT | generation << GENERATION_SHIFT)
+    }
+
+    /// Returns the number of fetches so far, modulo some hundreds.
+    pub fn fetches(self) -> u64 {
+        self.0 >> FETCHES_SHIFT & (FETCHES - 1)
+    }
+
+    /// Returns the word of a copy that may depend on what the node has not consumed, or no longer.
+    pub fn ahead(self, is_ahead: bool) -> Self {
+        Self(self.0 & !AHEAD | if is_ahead { AHEAD } else { 0 })
     }
 
     /// Returns the word of a copy that has a twin.
@@ -88,5 +105,15 @@ mod tests {
         let noticed = CopyWord(free.0 | CopyWord::STALE);
         assert!(!noticed.is_current(3) && noticed.is_fetched());
         assert!(noticed.locked().refetched(4).is_current(4));
+        let ahead = free.ahead(true);
+        assert!(!ahead.is_current(3) && ahead.ahead(false).is_current(3));
+        let again = free.refetched(3);
+        assert_eq!((again.fetches(), again.has_twin()), (free.fetches() + 1, true));
+    }
+
+    #[test]
+    fn fetches_begin_again_from_zero() {
+        let word = (0..FETCHES).fold(CopyWord::default().with_twin(), |word, _| word.refetched(7));
+        assert!(word.fetches() == 0 && word.has_twin() && word.is_current(7));
     }
 }

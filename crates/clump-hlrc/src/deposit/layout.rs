@@ -17,12 +17,12 @@ const ROOM_FOR_FLAGS: u64 = 1 << 27;
 /// Places in the memory of a node; the same at all nodes of a job. Offsets in bytes.
 ///
 /// ```text
-/// lock closed completed generation sum
+/// lock closed completed awaited generation sum
 /// by node:            consumed(number, position)  sent(position)  room(number, position)
 ///                     announced(number)
 /// by rank and node:   passed(number, position)
 /// by writer:          slots(number, place, check)  notices
-/// by page:            copy  home  claim
+/// by page:            copy  deposited  home  claim
 /// by flag:            value, intervals by writer
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +39,12 @@ impl DepositLayout {
     pub const CLOSED: u64 = 8;
     /// Number of the last interval whose bytes, and those of all before it, are at their homes.
     pub const COMPLETED: u64 = 16;
+    /// Not 0 while ranks of the node wait until the word before changes.
+    pub const AWAITED: u64 = 24;
     /// Number of the copies' generation: others than those of the last one are stale.
-    pub const GENERATION: u64 = 24;
+    pub const GENERATION: u64 = 32;
     /// Sum of all consumed intervals when the last interval was closed.
-    pub const CLOSED_SUM: u64 = 32;
+    pub const CLOSED_SUM: u64 = 40;
 
     /// Returns the places for a job of `nodes` nodes and `ranks` ranks with a heap of `pages`
     /// pages.
@@ -118,6 +120,11 @@ impl DepositLayout {
         self.of_page(0, page)
     }
 
+    /// Returns the word of the last interval of the node itself with bytes of a page.
+    pub fn deposited(&self, page: u32) -> u64 {
+        self.of_page(3, page)
+    }
+
     /// Returns the word with the home of a page, counted from 1; 0 where no rank alone has placed
     /// it, and none has found it.
     pub fn home(&self, page: u32) -> u64 {
@@ -142,7 +149,7 @@ impl DepositLayout {
     }
 
     fn flags_at(&self) -> u64 {
-        (self.pages_at() + 3 * self.pages * 8).next_multiple_of(64)
+        (self.pages_at() + 4 * self.pages * 8).next_multiple_of(64)
     }
 
     fn flag_bytes(&self) -> u64 {
@@ -167,7 +174,7 @@ mod tests {
     #[test]
     fn places_of_different_things_do_not_overlap() {
         let layout = DepositLayout::new(3, 5, 7);
-        let mut all = vec![(0, 8), (8, 8), (16, 8), (24, 8), (32, 8)];
+        let mut all = vec![(0, 8), (8, 8), (16, 8), (24, 8), (32, 8), (40, 8)];
         for node in 0..3 {
             let pairs = [layout.consumed(node), layout.room(node)];
             all.extend(pairs.map(|at| (at, PAIR)));
@@ -177,8 +184,9 @@ mod tests {
             all.push((layout.notice(node, 0), RING_WORDS * 8));
         }
         for page in 0..7 {
-            let words = [layout.copy(page), layout.home(page), layout.claim(page)];
-            all.extend(words.map(|at| (at, 8)));
+            let words = [layout.copy(page), layout.deposited(page)];
+            let homes = [layout.home(page), layout.claim(page)];
+            all.extend(words.into_iter().chain(homes).map(|at| (at, 8)));
         }
         all.extend((0..9).step_by(3).map(|flag| (layout.flag(flag).unwrap(), 4 * 8)));
         all.sort_unstable();

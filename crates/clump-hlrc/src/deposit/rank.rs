@@ -30,8 +30,23 @@ pub enum PageUse {
     Stores,
 }
 
+/// Set in the word of the node's lock while ranks wait for it.
+const LOCK_WAITED: u64 = 1 << 31;
+
 /// Interval that a node has not consumed.
 type Missing = Option<(u16, u64)>;
+
+/// Step towards a right on a page.
+enum Step {
+    /// The right has been taken.
+    Granted,
+    /// A notice has come meanwhile.
+    Again,
+    /// An interval of the own node with bytes of the page has to be completed first.
+    AwaitDeposit(u64),
+    /// The page was fetched, and may depend on intervals that have to be consumed first.
+    Fetched { ahead: Option<Vec<u64>>, fetches: u64 },
+}
 
 /// Reading of a slot.
 enum SlotRead {
@@ -79,17 +94,27 @@ impl DepositRank {
         work: impl FnOnce() -> R,
     ) -> Result<R, P::Error> {
         let (at, me) = (DepositLayout::LOCK, u64::from(self.config.rank) + 1);
-        while !port.exchange(at, 0, me) {
-            let holder = port.load(at);
-            if holder != 0 {
-                port.wait_changed(at, holder)?;
+        loop {
+            let word = port.load(at);
+            if word == 0 {
+                if port.exchange(at, 0, me) {
+                    break;
+                }
+            } else if word & LOCK_WAITED != 0 || port.exchange(at, word, word | LOCK_WAITED) {
+                port.wait_changed(at, word | LOCK_WAITED)?;
             }
         }
         let done = work();
-        debug_assert_eq!(port.load(at), me, "this rank has the lock");
-        port.store(at, 0);
-        port.wake(at);
-        Ok(done)
+        loop {
+            let word = port.load(at);
+            debug_assert_eq!(word & !LOCK_WAITED, me, "this rank has the lock");
+            if port.exchange(at, word, 0) {
+                if word & LOCK_WAITED != 0 {
+                    port.wake(at);
+                }
+                return Ok(done);
+            }
+        }
     }
 
     /// Returns the home of a page, if this node knows it.
@@ -151,34 +176,91 @@ impl DepositRank {
         mut acquired: impl FnMut() -> Result<(), P::Error>,
         mut grant: impl FnMut(&dyn Fn() -> bool) -> bool,
     ) -> Result<bool, P::Error> {
-        self.lock_page(port, page)?;
+        let stores = self.config.scans || page_use == PageUse::Stores;
+        let home = self.home(port, page, stores)?;
+        if home == Some(self.config.node) {
+            grant(&|| true);
+            return Ok(false);
+        }
         let mut fetched = false;
-        let obtained = (|| {
-            let stores = self.config.scans || page_use == PageUse::Stores;
-            let home = self.home(port, page, stores)?;
-            if home == Some(self.config.node) {
-                grant(&|| true);
-                return Ok(());
-            }
-            loop {
-                if !self.is_current(port, page) {
+        loop {
+            let step = self.try_obtain(port, (page, home), stores, &mut grant)?;
+            // Nothing is waited for while the page is locked but the home's answer.
+            match step {
+                Step::Granted => return Ok(fetched),
+                Step::Again => {}
+                Step::AwaitDeposit(number) => self.wait_completed(port, number)?,
+                Step::Fetched { mut ahead, fetches } => {
                     fetched |= home.is_some();
-                    self.refetch(port, page, home, &mut acquired)?;
-                    continue;
-                }
-                if stores && !self.copy_word(port, page).has_twin() {
-                    let mut bytes = [0; PAGE_BYTES];
-                    port.read_frame(page, &mut bytes);
-                    port.write_twin(page, &bytes)?;
-                    self.change_copy(port, page, CopyWord::with_twin);
-                }
-                if grant(&|| self.is_current(port, page)) {
-                    return Ok(());
+                    if let Some(time) = &mut ahead {
+                        self.consume(port, time)?;
+                        acquired()?;
+                        self.confirm(port, page, fetches)?;
+                    }
                 }
             }
+        }
+    }
+
+    /// Takes one step towards a right on a page, with its lock.
+    fn try_obtain<P: DepositPort>(
+        &self,
+        port: &P,
+        (page, home): (u32, Option<u16>),
+        stores: bool,
+        grant: &mut impl FnMut(&dyn Fn() -> bool) -> bool,
+    ) -> Result<Step, P::Error> {
+        self.lock_page(port, page)?;
+        let step = (|| {
+            if !self.is_current(port, page) {
+                // A fetch must find what the node has written itself.
+                let number = port.load(self.layout.deposited(page));
+                if port.load(DepositLayout::COMPLETED) < number {
+                    return Ok(Step::AwaitDeposit(number));
+                }
+                return self.refetch(port, page, home);
+            }
+            if stores && !self.copy_word(port, page).has_twin() {
+                let mut bytes = [0; PAGE_BYTES];
+                port.read_frame(page, &mut bytes);
+                port.write_twin(page, &bytes)?;
+                self.change_copy(port, page, CopyWord::with_twin);
+            }
+            let granted = grant(&|| self.is_current(port, page));
+            Ok(if granted { Step::Granted } else { Step::Again })
         })();
         self.unlock_page(port, page);
-        obtained.map(|()| fetched)
+        step
+    }
+
+    /// Waits until an interval of the own node, and all before it, are completed.
+    pub(super) fn wait_completed<P: DepositPort>(
+        &self,
+        port: &P,
+        number: u64,
+    ) -> Result<(), P::Error> {
+        loop {
+            let seen = port.load(DepositLayout::COMPLETED);
+            if seen >= number {
+                return Ok(());
+            }
+            port.set_bits(DepositLayout::AWAITED, 1);
+            port.wait_changed(DepositLayout::COMPLETED, seen)?;
+        }
+    }
+
+    /// Confirms a copy whose dependencies have been consumed, unless it was fetched again.
+    fn confirm<P: DepositPort>(
+        &self,
+        port: &P,
+        page: u32,
+        fetches: u64,
+    ) -> Result<(), P::Error> {
+        self.lock_page(port, page)?;
+        let is_same = |word: CopyWord| word.fetches() == fetches;
+        self.change_copy(port, page, |word| if is_same(word) { word.ahead(false) } else { word });
+        self.unlock_page(port, page);
+        Ok(())
     }
 
     fn copy_word<P: DepositPort>(&self, port: &P, page: u32) -> CopyWord {
@@ -234,24 +316,24 @@ impl DepositRank {
         port: &P,
         page: u32,
         home: Option<u16>,
-        acquired: &mut impl FnMut() -> Result<(), P::Error>,
-    ) -> Result<(), P::Error> {
+    ) -> Result<Step, P::Error> {
         let generation = port.load(DepositLayout::GENERATION);
         // Notices that come from here on may be of bytes that the fetch has not.
         let before = self.change_copy(port, page, |word| word.refetched(generation));
         // Nobody has written a page without a home, so that it is zero.
-        let Some(home) = home else { return Ok(()) };
+        let fetches = self.copy_word(port, page).fetches();
+        let Some(home) = home else { return Ok(Step::Fetched { ahead: None, fetches }) };
         let mut bytes = [0; PAGE_BYTES];
         let mut announced = vec![0; usize::from(self.layout.nodes())];
         let len = if self.config.acquires_at_faults { announced.len() } else { 0 };
         port.fetch(home, page, &mut bytes, (self.layout.announced(0), &mut announced[..len]))?;
         self.merge(port, page, (&bytes, before.has_twin()))?;
         let later = |writer: u16| announced[usize::from(writer)] > self.consumed(port, writer);
-        if self.others().any(later) {
-            self.consume(port, &mut announced)?;
-            acquired()?;
+        if !self.others().any(later) {
+            return Ok(Step::Fetched { ahead: None, fetches });
         }
-        Ok(())
+        self.change_copy(port, page, |word| word.ahead(true));
+        Ok(Step::Fetched { ahead: Some(announced), fetches })
     }
 
     fn merge<P: DepositPort>(

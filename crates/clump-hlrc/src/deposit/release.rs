@@ -16,15 +16,6 @@ struct Written {
     runs: BTreeMap<u16, Vec<DepositedRun>>,
 }
 
-/// Interval of the node that a rank publishes.
-#[derive(Debug)]
-struct OpenInterval {
-    number: u64,
-    words: Vec<u64>,
-    /// Places of its notices, by reader.
-    places: Vec<(u16, NoticePlace)>,
-}
-
 impl DepositRank {
     /// Publishes pages that this rank has written: their bytes are at their homes, and its notices
     /// on their way to all nodes, when it returns. Pages ascend. One thread of the rank at a time.
@@ -37,24 +28,24 @@ impl DepositRank {
         written: &[u32],
         ranks_of: impl Fn(u16) -> u32,
     ) -> Result<(), P::Error> {
-        let written = self.written(port, written)?;
-        if written.pages.is_empty() && !self.has_news(port) {
+        if written.is_empty() && !self.has_news(port) {
             return Ok(());
         }
-        let interval = self.begin_interval(port, &written, ranks_of)?;
+        // From here on others of the node wait for it, with whom this rank may share pages.
+        let number = self.begin_interval(port)?;
+        let written = self.written(port, (written, number))?;
         for (home, runs) in &written.runs {
             if self.config.acquires_at_faults {
-                port.raise(*home, self.layout.announced(self.config.node), interval.number)?;
+                port.raise(*home, self.layout.announced(self.config.node), number)?;
             }
             port.deposit_runs(*home, runs)?;
         }
         if !written.runs.is_empty() {
             port.complete()?;
         }
-        self.complete_interval(port, interval.number)?;
-        for (node, place) in &interval.places {
-            self.send_notices(port, *node, (*place, &interval))?;
-        }
+        self.wait_completed(port, number - 1)?;
+        self.notify(port, (number, &written.pages), ranks_of)?;
+        self.complete_interval(port, number);
         Ok(())
     }
 
@@ -69,7 +60,11 @@ impl DepositRank {
     }
 
     /// Compares pages with their twins, which are as the pages then.
-    fn written<P: DepositPort>(&self, port: &P, pages: &[u32]) -> Result<Written, P::Error> {
+    fn written<P: DepositPort>(
+        &self,
+        port: &P,
+        (pages, number): (&[u32], u64),
+    ) -> Result<Written, P::Error> {
         debug_assert!(pages.is_sorted(), "pages ascend");
         let mut written = Written::default();
         for &page in pages {
@@ -90,7 +85,12 @@ impl DepositRank {
             // Other ranks may write meanwhile: the twin becomes what was compared.
             port.read_frame(page, &mut now);
             let diff = port.difference(&twin, &now);
-            let kept = if diff.is_empty() { Ok(()) } else { port.write_twin(page, &now) };
+            let kept = if diff.is_empty() {
+                Ok(())
+            } else {
+                port.store(self.layout.deposited(page), number);
+                port.write_twin(page, &now)
+            };
             self.unlock_page(port, page);
             kept?;
             if !diff.is_empty() {
@@ -101,49 +101,58 @@ impl DepositRank {
         Ok(written)
     }
 
-    /// Begins an interval: its number, and places for its notices at all nodes.
-    fn begin_interval<P: DepositPort>(
-        &self,
-        port: &P,
-        written: &Written,
-        ranks_of: impl Fn(u16) -> u32,
-    ) -> Result<OpenInterval, P::Error> {
-        for reader in self.others() {
-            // Notices are a word for each page at most.
-            let length = u64::from(self.layout.nodes()) + written.pages.len() as u64;
-            if !self.has_room(port, reader, length) {
-                self.learn_room(port, reader, ranks_of(reader))?;
-            }
-        }
+    /// Begins an interval of the node. Returns its number.
+    fn begin_interval<P: DepositPort>(&self, port: &P) -> Result<u64, P::Error> {
         self.with_node(port, || {
             let number = port.load(DepositLayout::CLOSED) + 1;
-            port.store(DepositLayout::CLOSED, number);
+            debug_assert!(number > port.load(DepositLayout::COMPLETED), "numbers ascend");
             port.store(DepositLayout::CLOSED_SUM, self.consumed_sum(port));
-            let nodes = 0..self.layout.nodes();
-            let mut time: Vec<_> = nodes.map(|node| self.consumed(port, node)).collect();
-            if let Some(own) = time.get_mut(usize::from(self.config.node)) {
-                *own = number;
-            }
-            let words = Notices::of(time, written.pages.iter().copied()).to_words();
-            let place = |reader| {
-                let sent = self.layout.sent(reader);
-                let length = words.len() as u64;
-                let length = self.has_room(port, reader, length).then_some(length);
-                let place = NoticePlace { position: port.load(sent), length };
-                port.store(sent, place.end());
-                (reader, place)
-            };
-            let places = self.others().map(place).collect();
-            OpenInterval { number, words, places }
+            port.store(DepositLayout::CLOSED, number);
+            number
         })
     }
 
+    /// Deposits the notices of an interval at all nodes, as the only rank of its node.
+    fn notify<P: DepositPort>(
+        &self,
+        port: &P,
+        (number, pages): (u64, &[u32]),
+        ranks_of: impl Fn(u16) -> u32,
+    ) -> Result<(), P::Error> {
+        let mut time = self.with_node(port, || {
+            let nodes = 0..self.layout.nodes();
+            nodes.map(|node| self.consumed(port, node)).collect::<Vec<_>>()
+        })?;
+        if let Some(own) = time.get_mut(usize::from(self.config.node)) {
+            *own = number;
+        }
+        let words = Notices::of(time, pages.iter().copied()).to_words();
+        let length = words.len() as u64;
+        for reader in self.others() {
+            if !self.has_room(port, reader, (number, length)) {
+                self.learn_room(port, reader, ranks_of(reader))?;
+            }
+            let sent = self.layout.sent(reader);
+            let length = self.has_room(port, reader, (number, length)).then_some(length);
+            let place = NoticePlace { position: port.load(sent), length };
+            self.send_notices(port, reader, (number, place, &words))?;
+            port.store(sent, place.end());
+        }
+        Ok(())
+    }
+
     /// Returns true if notices of `length` words, and their slot, find room at a reader.
-    fn has_room<P: DepositPort>(&self, port: &P, reader: u16, length: u64) -> bool {
-        let (room, next) = (self.layout.room(reader), port.load(DepositLayout::CLOSED));
-        let (number, position) = (port.load(room), port.load(room + 8));
+    fn has_room<P: DepositPort>(
+        &self,
+        port: &P,
+        reader: u16,
+        (number, length): (u64, u64),
+    ) -> bool {
+        let room = self.layout.room(reader);
+        let (passed, position) = (port.load(room), port.load(room + 8));
         let behind = port.load(self.layout.sent(reader)) + length;
-        next.saturating_sub(number) < SLOTS && behind.saturating_sub(position) <= RING_WORDS
+        debug_assert!(number > passed, "nobody passes what was not sent");
+        number - passed <= SLOTS && behind.saturating_sub(position) <= RING_WORDS
     }
 
     /// Asks a reader which notices all of its ranks have passed.
@@ -160,43 +169,37 @@ impl DepositRank {
         let least = |word: usize| pairs.iter().map(|pair| pair[word]).min().unwrap_or(0);
         let (number, position) = (least(0), least(1));
         let room = self.layout.room(reader);
-        self.with_node(port, || {
-            port.store(room, port.load(room).max(number));
-            port.store(room + 8, port.load(room + 8).max(position));
-        })
+        port.store(room, number);
+        port.store(room + 8, position);
+        Ok(())
     }
 
-    /// Ends the deposits of an interval, behind those before it.
-    fn complete_interval<P: DepositPort>(&self, port: &P, number: u64) -> Result<(), P::Error> {
-        let at = DepositLayout::COMPLETED;
-        loop {
-            let seen = port.load(at);
-            debug_assert!(seen < number, "an interval is completed once");
-            if seen + 1 == number {
-                break;
-            }
-            port.wait_changed(at, seen)?;
-        }
+    /// Ends an interval, all before which are completed.
+    fn complete_interval<P: DepositPort>(&self, port: &P, number: u64) {
+        debug_assert_eq!(port.load(DepositLayout::COMPLETED) + 1, number, "in turn");
         port.store(self.layout.announced(self.config.node), number);
-        port.store(at, number);
-        port.wake(at);
-        Ok(())
+        let ended = port.exchange(DepositLayout::COMPLETED, number - 1, number);
+        debug_assert!(ended, "an interval is completed once");
+        if port.load(DepositLayout::AWAITED) != 0 {
+            port.store(DepositLayout::AWAITED, 0);
+            port.wake(DepositLayout::COMPLETED);
+        }
     }
 
     fn send_notices<P: DepositPort>(
         &self,
         port: &P,
         node: u16,
-        (place, interval): (NoticePlace, &OpenInterval),
+        (number, place, words): (u64, NoticePlace, &[u64]),
     ) -> Result<(), P::Error> {
         let (me, word) = (self.config.node, place.pack());
-        let (slot, check) = (self.layout.slot(me, interval.number), slot_check(interval.number, word));
+        let (slot, check) = (self.layout.slot(me, number), slot_check(number, word));
         let length = place.length.map_or(0, |length| length as usize);
-        debug_assert!(length == 0 || length == interval.words.len(), "all or nothing");
+        debug_assert!(length == 0 || length == words.len(), "all or nothing");
         // Words up to the end of the ring, and those from its beginning on.
         let first = length.min((RING_WORDS - place.position % RING_WORDS) as usize);
         let at = |skipped: usize| self.layout.notice(me, place.position + skipped as u64);
         let parts = [(at(0), 0..first), (at(first), first..length)];
-        port.deposit_notices(node, &parts, &interval.words[..length], (slot, [interval.number, word, check]))
+        port.deposit_notices(node, &parts, &words[..length], (slot, [number, word, check]))
     }
 }
