@@ -15,6 +15,7 @@ mod notices;
 mod port;
 mod rank;
 mod release;
+mod sync;
 
 pub use copy_word::CopyWord;
 pub use layout::DepositLayout;

@@ -16,8 +16,6 @@ use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Bits of a lock's word below the number of the node that released it last.
-const NUMBER_BITS: u32 = 48;
 /// Bytes of address space of a node's locks.
 const LOCK_BYTES: u64 = 1 << 39;
 
@@ -143,20 +141,6 @@ impl DepositKeeper {
         self.rank.pass(port, |pages| rights.drop_pages(pages, &is_home))
     }
 
-    fn acquire(
-        &self,
-        port: &RankPort,
-        time: &mut [u64],
-        rights: &dyn PageRights,
-    ) -> Result<(), CallFailure> {
-        self.rank.consume(port, time)?;
-        self.pass(port, rights)
-    }
-
-    fn no_time(&self) -> Vec<u64> {
-        vec![0; usize::from(self.rank.layout().nodes())]
-    }
-
     /// Publishes pages that this rank has written.
     pub(crate) fn publish(&self, written: &[u32]) -> Result<(), CallFailure> {
         self.with_port(|port| self.publish_by(port, written))
@@ -183,12 +167,8 @@ impl DepositKeeper {
                 return Err(CallFailure::Result(result::MISUSE));
             }
             let word = port.acquire_lock(lock, self.lock_place(lock))?;
-            let (node, number) = (word >> NUMBER_BITS, word & ((1 << NUMBER_BITS) - 1));
-            let mut time = self.no_time();
-            if let Some(own) = time.get_mut(node as usize) {
-                *own = number;
-            }
-            self.acquire(port, &mut time, rights)
+            self.rank.consume_lock(port, word)?;
+            self.pass(port, rights)
         })
     }
 
@@ -199,9 +179,7 @@ impl DepositKeeper {
                 return Err(CallFailure::Result(result::MISUSE));
             }
             self.publish_by(port, written)?;
-            let number = port.load(DepositLayout::CLOSED);
-            let word = u64::from(self.context.node().node()) << NUMBER_BITS | number;
-            port.release_lock(lock, self.lock_place(lock), word)
+            port.release_lock(lock, self.lock_place(lock), self.rank.lock_word(port))
         })
     }
 
@@ -213,11 +191,8 @@ impl DepositKeeper {
     ) -> Result<(), CallFailure> {
         self.with_port(|port| {
             self.publish_by(port, written)?;
-            let layout = self.rank.layout();
-            let at = layout.flag(flag).ok_or(CallFailure::Result(result::MISUSE))?;
-            let (keeper, me) = (layout.keeper(flag), u64::from(self.context.node().node()));
-            port.raise(keeper, at + 8 * (1 + me), port.load(DepositLayout::CLOSED))?;
-            port.raise_behind(keeper, at, value)
+            let set = self.rank.set_flag(port, flag, value)?;
+            if set { Ok(()) } else { Err(CallFailure::Result(result::MISUSE)) }
         })
     }
 
@@ -228,27 +203,23 @@ impl DepositKeeper {
         rights: &dyn PageRights,
     ) -> Result<(), CallFailure> {
         self.with_port(|port| {
-            let layout = self.rank.layout();
-            let at = layout.flag(flag).ok_or(CallFailure::Result(result::MISUSE))?;
-            let keeper = layout.keeper(flag);
-            port.wait_at(keeper, at, value)?;
-            let mut time = self.no_time();
-            port.read_words(keeper, at + 8, &mut time)?;
-            self.acquire(port, &mut time, rights)
+            if !self.rank.await_flag(port, flag, value)? {
+                return Err(CallFailure::Result(result::MISUSE));
+            }
+            self.pass(port, rights)
         })
     }
 
     /// Meets all ranks in a barrier, behind what they have published, and acquires that.
     pub(crate) fn meet(&self, team: &Team, rights: &dyn PageRights) -> crate::Result<()> {
-        let mut time = self.no_time();
-        let closed = self.with_port(|port| Ok(port.load(DepositLayout::CLOSED)));
-        if let (Ok(closed), Some(own)) =
-            (closed, time.get_mut(self.context.node().node() as usize))
-        {
-            *own = closed;
-        }
+        // A rank without a port comes, too: the others wait for it.
+        let arrival = self.with_port(|port| Ok(self.rank.arrival(port)));
+        let mut time = arrival.unwrap_or_else(|_| self.rank.no_time());
         team.all_reduce_slice(&mut time, Max)?;
-        checked(self.with_port(|port| self.acquire(port, &mut time, rights)))
+        checked(self.with_port(|port| {
+            self.rank.consume(port, &mut time)?;
+            self.pass(port, rights)
+        }))
     }
 
     /// Gives unused pages a rule for their homes; all ranks give them the same.

@@ -177,26 +177,10 @@ impl RankPort {
         self.checked(guard.release())
     }
 
-    /// Waits until a word of any node is at least `least`.
-    pub(crate) fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), CallFailure> {
-        let target = &self.target(node)?.records;
-        self.checked(target.when(at, Comparison::AtLeast, least)).map(drop)
-    }
-
     /// Writes words of another node.
     pub(crate) fn put_words(&self, node: u16, at: u64, words: &[u64]) -> Result<(), CallFailure> {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         self.checked(self.target(node)?.records.put_bytes(at, &bytes))
-    }
-
-    /// Makes `value` the least of a word of any node, behind all that this thread wrote there.
-    pub(crate) fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
-        self.rma.fence();
-        self.raise(node, at, value)?;
-        if u32::from(node) == self.context.node().node() {
-            self.target(node)?.records.notify(at);
-        }
-        Ok(())
     }
 
     fn commit(&self, name: SegmentName, page: u32) -> Result<(), CallFailure> {
@@ -352,6 +336,20 @@ impl DepositPort for RankPort {
 
     fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
         self.checked(self.target(node)?.records.update(at, AtomicOp::Max, value))
+    }
+
+    fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
+        self.rma.fence();
+        self.raise(node, at, value)?;
+        if u32::from(node) == self.context.node().node() {
+            self.target(node)?.records.notify(at);
+        }
+        Ok(())
+    }
+
+    fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), CallFailure> {
+        let target = &self.target(node)?.records;
+        self.checked(target.when(at, Comparison::AtLeast, least)).map(drop)
     }
 
     fn claim(&self, node: u16, at: u64, value: u64) -> Result<u64, CallFailure> {

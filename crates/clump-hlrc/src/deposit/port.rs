@@ -78,16 +78,26 @@ pub trait DepositPort {
         to: &mut PageBytes,
         words: (u64, &mut [u64]),
     ) -> Result<(), Self::Error>;
-    /// Reads words of another node.
+    /// Reads words of any node.
     ///
     /// # Errors
     /// Fails if the node, or a rank, is lost.
     fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), Self::Error>;
-    /// Makes a word of another node at least `value`; [`DepositPort::complete`] waits for it.
+    /// Makes a word of any node at least `value`; [`DepositPort::complete`] waits for it.
     ///
     /// # Errors
     /// Fails if the node, or a rank, is lost.
     fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), Self::Error>;
+    /// Does the same, also at the own node, behind all words that this thread has raised there.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), Self::Error>;
+    /// Waits until a word of any node is at least `least`.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), Self::Error>;
     /// Writes a word of another node if it is 0. Returns the word that is there then.
     ///
     /// # Errors

@@ -1,0 +1,85 @@
+//! Locks, flags and barriers: what they carry from the rank that releases to the one that acquires.
+
+use crate::deposit::layout::DepositLayout;
+use crate::deposit::port::DepositPort;
+use crate::deposit::rank::DepositRank;
+
+/// Bits of a lock's word below the number of the node that released it last.
+const NUMBER_BITS: u32 = 48;
+
+impl DepositRank {
+    /// Returns a time before all intervals.
+    pub fn no_time(&self) -> Vec<u64> {
+        vec![0; usize::from(self.layout.nodes())]
+    }
+
+    /// Returns the word that travels with a lock which this rank releases, behind what it has
+    /// published.
+    pub fn lock_word<P: DepositPort>(&self, port: &P) -> u64 {
+        let number = port.load(DepositLayout::CLOSED);
+        debug_assert!(number < 1 << NUMBER_BITS, "intervals do not overflow");
+        u64::from(self.config.node) << NUMBER_BITS | number
+    }
+
+    /// Consumes what the word of a lock asks for, which this rank has acquired.
+    ///
+    /// # Errors
+    /// Fails if a rank has died.
+    pub fn consume_lock<P: DepositPort>(&self, port: &P, word: u64) -> Result<(), P::Error> {
+        let mut time = self.no_time();
+        let (node, number) = (word >> NUMBER_BITS, word & ((1 << NUMBER_BITS) - 1));
+        match time.get_mut(node as usize) {
+            Some(own) => *own = number,
+            None => clump_bug::bug!("the word of a lock names node {node}"),
+        }
+        self.consume(port, &mut time)
+    }
+
+    /// Makes a flag at least `value`, behind what this rank has published. Returns false if there
+    /// is no such flag.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn set_flag<P: DepositPort>(
+        &self,
+        port: &P,
+        flag: u64,
+        value: u64,
+    ) -> Result<bool, P::Error> {
+        let (keeper, me) = (self.layout.keeper(flag), u64::from(self.config.node));
+        let Some(at) = self.layout.flag(flag) else { return Ok(false) };
+        port.raise(keeper, at + 8 * (1 + me), port.load(DepositLayout::CLOSED))?;
+        port.raise_behind(keeper, at, value)?;
+        Ok(true)
+    }
+
+    /// Waits until a flag is at least `value`, and consumes what was published before it was set.
+    /// Returns false if there is no such flag.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn await_flag<P: DepositPort>(
+        &self,
+        port: &P,
+        flag: u64,
+        value: u64,
+    ) -> Result<bool, P::Error> {
+        let keeper = self.layout.keeper(flag);
+        let Some(at) = self.layout.flag(flag) else { return Ok(false) };
+        port.wait_at(keeper, at, value)?;
+        let mut time = self.no_time();
+        port.read_words(keeper, at + 8, &mut time)?;
+        self.consume(port, &mut time)?;
+        Ok(true)
+    }
+
+    /// Returns the time at which this rank arrives in a barrier, behind what it has published. The
+    /// latest of all ranks' times is [consumed](DepositRank::consume) behind it.
+    pub fn arrival<P: DepositPort>(&self, port: &P) -> Vec<u64> {
+        let mut time = self.no_time();
+        if let Some(own) = time.get_mut(usize::from(self.config.node)) {
+            *own = port.load(DepositLayout::CLOSED);
+        }
+        time
+    }
+}
