@@ -1,6 +1,7 @@
 //! The protocol under every interleaving of short programs and under random ones, formats under any
 //! bytes, and diffs against brute force.
 
+mod deposit;
 mod diffs;
 mod every_interleaving;
 mod formats;

@@ -17,12 +17,12 @@ const ROOM_FOR_FLAGS: u64 = 1 << 27;
 /// Places in the memory of a node; the same at all nodes of a job. Offsets in bytes.
 ///
 /// ```text
-/// lock closed completed awaited generation sum
+/// lock closed completed generation sum
 /// by node:            consumed(number, position)  sent(position)  room(number, position)
 ///                     announced(number)
 /// by rank and node:   passed(number, position)
 /// by writer:          slots(number, place, check)  notices
-/// by page:            copy  deposited  home  claim
+/// by page:            copy  deposit  home  claim
 /// by flag:            value, intervals by writer
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -120,8 +120,8 @@ impl DepositLayout {
         self.of_page(0, page)
     }
 
-    /// Returns the word of the last interval of the node itself with bytes of a page.
-    pub fn deposited(&self, page: u32) -> u64 {
+    /// Returns the word of the lock that a rank has while bytes of a page are on their way home.
+    pub fn deposit(&self, page: u32) -> u64 {
         self.of_page(3, page)
     }
 
@@ -184,7 +184,7 @@ mod tests {
             all.push((layout.notice(node, 0), RING_WORDS * 8));
         }
         for page in 0..7 {
-            let words = [layout.copy(page), layout.deposited(page)];
+            let words = [layout.copy(page), layout.deposit(page)];
             let homes = [layout.home(page), layout.claim(page)];
             all.extend(words.into_iter().chain(homes).map(|at| (at, 8)));
         }

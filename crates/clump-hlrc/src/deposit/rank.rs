@@ -30,7 +30,7 @@ pub enum PageUse {
     Stores,
 }
 
-/// Set in the word of the node's lock while ranks wait for it.
+/// Set in the word of a lock while ranks wait for it.
 const LOCK_WAITED: u64 = 1 << 31;
 
 /// Interval that a node has not consumed.
@@ -42,8 +42,8 @@ enum Step {
     Granted,
     /// A notice has come meanwhile.
     Again,
-    /// An interval of the own node with bytes of the page has to be completed first.
-    AwaitDeposit(u64),
+    /// Bytes of the own node have to be at their home first.
+    AwaitDeposit,
     /// The page was fetched, and may depend on intervals that have to be consumed first.
     Fetched { ahead: Option<Vec<u64>>, fetches: u64 },
 }
@@ -93,26 +93,50 @@ impl DepositRank {
         port: &P,
         work: impl FnOnce() -> R,
     ) -> Result<R, P::Error> {
-        let (at, me) = (DepositLayout::LOCK, u64::from(self.config.rank) + 1);
+        self.take_word(port, DepositLayout::LOCK)?;
+        let done = work();
+        self.give_word(port, DepositLayout::LOCK);
+        Ok(done)
+    }
+
+    /// Takes the lock of a word of the node.
+    pub(super) fn take_word<P: DepositPort>(&self, port: &P, at: u64) -> Result<(), P::Error> {
+        let me = u64::from(self.config.rank) + 1;
         loop {
             let word = port.load(at);
             if word == 0 {
                 if port.exchange(at, 0, me) {
-                    break;
+                    return Ok(());
                 }
             } else if word & LOCK_WAITED != 0 || port.exchange(at, word, word | LOCK_WAITED) {
                 port.wait_changed(at, word | LOCK_WAITED)?;
             }
         }
-        let done = work();
+    }
+
+    /// Waits until nobody has the lock of a word.
+    fn await_unlocked<P: DepositPort>(&self, port: &P, at: u64) -> Result<(), P::Error> {
         loop {
             let word = port.load(at);
-            debug_assert_eq!(word & !LOCK_WAITED, me, "this rank has the lock");
+            if word == 0 {
+                return Ok(());
+            }
+            if word & LOCK_WAITED != 0 || port.exchange(at, word, word | LOCK_WAITED) {
+                port.wait_changed(at, word | LOCK_WAITED)?;
+            }
+        }
+    }
+
+    /// Gives the lock of a word back, and wakes those that wait for it.
+    pub(super) fn give_word<P: DepositPort>(&self, port: &P, at: u64) {
+        loop {
+            let word = port.load(at);
+            debug_assert_eq!(word & !LOCK_WAITED, u64::from(self.config.rank) + 1, "it has the lock");
             if port.exchange(at, word, 0) {
                 if word & LOCK_WAITED != 0 {
                     port.wake(at);
                 }
-                return Ok(done);
+                return;
             }
         }
     }
@@ -189,7 +213,7 @@ impl DepositRank {
             match step {
                 Step::Granted => return Ok(fetched),
                 Step::Again => {}
-                Step::AwaitDeposit(number) => self.wait_completed(port, number)?,
+                Step::AwaitDeposit => self.await_unlocked(port, self.layout.deposit(page))?,
                 Step::Fetched { mut ahead, fetches } => {
                     fetched |= home.is_some();
                     if let Some(time) = &mut ahead {
@@ -214,9 +238,8 @@ impl DepositRank {
         let step = (|| {
             if !self.is_current(port, page) {
                 // A fetch must find what the node has written itself.
-                let number = port.load(self.layout.deposited(page));
-                if port.load(DepositLayout::COMPLETED) < number {
-                    return Ok(Step::AwaitDeposit(number));
+                if port.load(self.layout.deposit(page)) != 0 {
+                    return Ok(Step::AwaitDeposit);
                 }
                 return self.refetch(port, page, home);
             }

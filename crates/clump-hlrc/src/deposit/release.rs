@@ -5,6 +5,7 @@ use crate::deposit::layout::{DepositLayout, RING_WORDS, SLOTS};
 use crate::deposit::notices::{NoticePlace, Notices};
 use crate::deposit::port::{DepositPort, DepositedRun, PAGE_BYTES};
 use crate::deposit::rank::{DepositRank, slot_check};
+use crate::diff::Diff;
 use std::collections::BTreeMap;
 
 /// What a rank has written.
@@ -33,7 +34,7 @@ impl DepositRank {
         }
         // From here on others of the node wait for it, with whom this rank may share pages.
         let number = self.begin_interval(port)?;
-        let written = self.written(port, (written, number))?;
+        let written = self.written(port, written)?;
         for (home, runs) in &written.runs {
             if self.config.acquires_at_faults {
                 port.raise(*home, self.layout.announced(self.config.node), number)?;
@@ -42,6 +43,8 @@ impl DepositRank {
         }
         if !written.runs.is_empty() {
             port.complete()?;
+            let deposited = written.runs.values().flatten();
+            deposited.for_each(|run| self.give_word(port, self.layout.deposit(run.page)));
         }
         self.wait_completed(port, number - 1)?;
         self.notify(port, (number, &written.pages), ranks_of)?;
@@ -59,13 +62,10 @@ impl DepositRank {
         self.others().map(|writer| self.consumed(port, writer)).sum()
     }
 
-    /// Compares pages with their twins, which are as the pages then.
-    fn written<P: DepositPort>(
-        &self,
-        port: &P,
-        (pages, number): (&[u32], u64),
-    ) -> Result<Written, P::Error> {
-        debug_assert!(pages.is_sorted(), "pages ascend");
+    /// Compares pages with their twins, which are as the pages then. This rank has the deposits of
+    /// pages that differ: two of one page would overtake each other.
+    fn written<P: DepositPort>(&self, port: &P, pages: &[u32]) -> Result<Written, P::Error> {
+        debug_assert!(pages.is_sorted(), "ranks lock deposits of pages in one order");
         let mut written = Written::default();
         for &page in pages {
             let home = self.home(port, page, true)?;
@@ -77,28 +77,33 @@ impl DepositRank {
                 clump_bug::bug!("a claim finds a home");
                 continue;
             };
-            self.lock_page(port, page)?;
-            let word = CopyWord(port.load(self.layout.copy(page)));
-            debug_assert!(word.has_twin(), "page {page} was written, and has a twin");
-            let (mut twin, mut now) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
-            port.read_twin(page, &mut twin);
-            // Other ranks may write meanwhile: the twin becomes what was compared.
-            port.read_frame(page, &mut now);
-            let diff = port.difference(&twin, &now);
-            let kept = if diff.is_empty() {
-                Ok(())
+            self.take_word(port, self.layout.deposit(page))?;
+            let diff = self.take_diff(port, page)?;
+            if diff.is_empty() {
+                self.give_word(port, self.layout.deposit(page));
             } else {
-                port.store(self.layout.deposited(page), number);
-                port.write_twin(page, &now)
-            };
-            self.unlock_page(port, page);
-            kept?;
-            if !diff.is_empty() {
                 written.pages.push(page);
                 written.runs.entry(home).or_default().push(DepositedRun { page, diff });
             }
         }
         Ok(written)
+    }
+
+    /// Compares a page with its twin, which is as the page then.
+    fn take_diff<P: DepositPort>(&self, port: &P, page: u32) -> Result<Diff, P::Error> {
+        self.lock_page(port, page)?;
+        debug_assert!(
+            CopyWord(port.load(self.layout.copy(page))).has_twin(),
+            "page {page} was written, and has a twin"
+        );
+        let (mut twin, mut now) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
+        port.read_twin(page, &mut twin);
+        // Other ranks may write meanwhile: the twin becomes what was compared.
+        port.read_frame(page, &mut now);
+        let diff = port.difference(&twin, &now);
+        let kept = if diff.is_empty() { Ok(()) } else { port.write_twin(page, &now) };
+        self.unlock_page(port, page);
+        kept.map(|()| diff)
     }
 
     /// Begins an interval of the node. Returns its number.
@@ -134,6 +139,9 @@ impl DepositRank {
             }
             let sent = self.layout.sent(reader);
             let length = self.has_room(port, reader, (number, length)).then_some(length);
+            if length.is_none() {
+                self.await_slot(port, reader, number)?;
+            }
             let place = NoticePlace { position: port.load(sent), length };
             self.send_notices(port, reader, (number, place, &words))?;
             port.store(sent, place.end());
@@ -153,6 +161,26 @@ impl DepositRank {
         let behind = port.load(self.layout.sent(reader)) + length;
         debug_assert!(number > passed, "nobody passes what was not sent");
         number - passed <= SLOTS && behind.saturating_sub(position) <= RING_WORDS
+    }
+
+    /// Waits until the interval before in a slot has arrived there, which nobody has passed: it
+    /// could be of another rank of the node, and overtaken.
+    fn await_slot<P: DepositPort>(
+        &self,
+        port: &P,
+        reader: u16,
+        number: u64,
+    ) -> Result<(), P::Error> {
+        let Some(before) = number.checked_sub(SLOTS).filter(|&before| before > 0) else {
+            return Ok(());
+        };
+        let slot = self.layout.slot(self.config.node, number);
+        let mut found = [0];
+        while found[0] < before {
+            port.read_words(reader, slot, &mut found)?;
+        }
+        debug_assert_eq!(found[0], before, "slots are used in turn");
+        Ok(())
     }
 
     /// Asks a reader which notices all of its ranks have passed.

@@ -1,0 +1,92 @@
+//! The protocol that ranks carry out by themselves: random programs without races, with every
+//! access to a word, every wait and every arrival of an operation at another node in random order.
+
+mod cluster;
+mod rank;
+
+use clump_hlrc::testing::{Op, ProgramShape, random_programs};
+use clump_test_tier::pick;
+use cluster::{Cluster, Placing};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Bytes of each page that programs use.
+const USED: usize = 16;
+
+fn programs(seed: u64, shape: &ProgramShape) -> Vec<Vec<Op>> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+    let mut programs = random_programs(shape, &mut || random.next_u64());
+    // Barriers of some ranks are not among what this protocol has.
+    let all = shape.ranks as u32;
+    for program in &mut programs {
+        program.retain(|op| !matches!(op, Op::Barrier(_, members) if *members != all));
+    }
+    programs
+}
+
+fn run(seed: u64, (nodes, ranks): (u16, u32), pages: u32) -> cluster::Counts {
+    let shape = ProgramShape {
+        ranks: usize::from(nodes) * ranks as usize,
+        bytes: pages as usize * USED,
+        locks: 1 + seed % 3,
+        flags: 1 + seed % 4,
+        phases: 6,
+    };
+    let placing = [Placing::Cyclic, Placing::FirstUse, Placing::First][(seed % 3) as usize];
+    let cluster = Cluster::new(seed, (nodes, ranks), pages, placing)
+        .scanning(seed % 2 == 0)
+        .acquiring_at_faults(seed / 2 % 2 == 0);
+    println!("seed {seed}, {nodes} nodes of {ranks} ranks, {pages} pages, {placing:?}");
+    cluster.run(programs(seed, &shape))
+}
+
+#[test]
+fn ranks_read_what_one_memory_would_hold() {
+    let mut all = cluster::Counts::default();
+    for seed in 0..pick(1000, 20_000) {
+        let shape = [(2, 1), (2, 2), (3, 1), (3, 2), (2, 3)][(seed % 5) as usize];
+        all.add(&run(seed, shape, 1 + (seed / 5 % 4) as u32));
+    }
+    println!("{all:?}");
+    assert!(all.fetches > 3000 && all.intervals > 3000 && all.reads > 1000, "it did something");
+}
+
+/// One rank publishes pages under a lock more often than another has room for notices, and waits
+/// for nobody; the other sees all of it behind its acquire.
+#[test]
+fn notices_that_find_no_room_cost_copies_and_nothing_else() {
+    let section = |value: u8| [Op::Lock(0), Op::Write(0, value), Op::Write(USED, value), Op::Unlock(0)];
+    let many = (0..3000_u32).flat_map(|turn| section(turn as u8));
+    let barrier = Op::Barrier(0, 2);
+    let writer: Vec<_> = [barrier].into_iter().chain(many).chain([barrier]).collect();
+    let reader = vec![
+        barrier,
+        barrier,
+        Op::Read(0),
+        Op::Read(USED),
+        Op::Lock(0),
+        Op::Write(0, 1),
+        Op::Unlock(0),
+    ];
+    let cluster = Cluster::new(1, (2, 1), 2, Placing::First).seldom_switching();
+    let counts = cluster.run(vec![writer, reader]);
+    assert!(counts.intervals >= 3000, "{counts:?}");
+}
+
+/// A pointer that is published without a lock: who sees it by a fault sees what it points to.
+#[test]
+fn a_fault_acquires_what_the_bytes_depend_on() {
+    for seed in 0..pick(20, 1000) {
+        for (data, pointer) in [(0, 1), (1, 0), (1, 3), (0, 2)] {
+            let (data, pointer) = (data * USED, pointer * USED);
+            let writer =
+                vec![Op::Read(data), Op::Write(data, 7), Op::Fence, Op::Write(pointer, 1), Op::Fence];
+            let reader = vec![Op::Peek(data), Op::Peek(pointer), Op::Follow(data, 7)];
+            let third = vec![Op::Peek(pointer), Op::Follow(data, 7)];
+            let cluster = Cluster::new(seed, (3, 1), 4, Placing::Cyclic)
+                .scanning(seed % 2 == 0)
+                .acquiring_at_faults(true);
+            cluster.run(vec![writer, reader, third]);
+        }
+    }
+}

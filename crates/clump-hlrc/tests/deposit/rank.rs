@@ -1,0 +1,386 @@
+//! A rank: its rights on pages, its program, and its port to the memory of nodes.
+
+use crate::deposit::USED;
+use crate::deposit::cluster::{Change, Cluster, Flight, Placing};
+use clump_hlrc::Diff;
+use clump_hlrc::deposit::{
+    DepositPort, DepositRank, DepositedRun, PAGE_BYTES, PageBytes, PageUse,
+};
+use clump_hlrc::testing::Op;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::ops::Range;
+
+/// Memory of the rank's node, and of others.
+struct Port {
+    cluster: Cluster,
+    thread: usize,
+    node: u16,
+    /// Number of the last operation that later ones come behind.
+    fenced: Cell<u64>,
+}
+
+/// One rank.
+pub struct Rank {
+    port: Port,
+    protocol: DepositRank,
+    rights: RefCell<Vec<Option<PageUse>>>,
+    written: RefCell<BTreeSet<u32>>,
+    kept: u8,
+}
+
+impl Rank {
+    pub fn new(cluster: Cluster, thread: usize) -> Self {
+        let protocol = cluster.protocol(thread);
+        let node = (thread / cluster.shape.1 as usize) as u16;
+        let rights = RefCell::new(vec![None; cluster.pages as usize]);
+        let port = Port { cluster, thread, node, fenced: Cell::new(0) };
+        Self { port, protocol, rights, written: RefCell::default(), kept: 0 }
+    }
+
+    pub fn run(mut self, program: &[Op]) {
+        for op in program {
+            self.step(*op);
+        }
+    }
+
+    fn step(&mut self, op: Op) {
+        let (thread, cluster) = (self.port.thread, self.port.cluster.clone());
+        match op {
+            Op::Read(addr) => {
+                let seen = self.read(addr);
+                let mut state = cluster.lock();
+                state.counts.reads += 1;
+                let due = state.oracle.read(thread, addr);
+                drop(state);
+                assert_eq!(seen, due, "rank {thread} reads byte {addr}");
+            }
+            Op::Write(addr, value) => {
+                cluster.lock().oracle.write(thread, addr, value);
+                self.write(addr, value);
+            }
+            Op::Peek(addr) => self.kept = self.read(addr),
+            Op::Follow(addr, value) => {
+                if self.kept != 0 && self.kept != value {
+                    assert_eq!(self.read(addr), value, "what the pointer points to");
+                }
+            }
+            Op::Fence => self.publish(),
+            Op::Lock(lock) => {
+                let free = move |state: &super::cluster::State| {
+                    state.locks.get(&lock).is_none_or(|(holder, _)| holder.is_none())
+                };
+                cluster.wait(thread, Box::new(free));
+                let mut state = cluster.lock();
+                let (holder, word) = state.locks.entry(lock).or_default();
+                *holder = Some(thread);
+                let word = *word;
+                state.oracle.enter(thread, lock);
+                drop(state);
+                let Ok(()) = self.protocol.consume_lock(&self.port, word);
+                self.pass();
+            }
+            Op::Unlock(lock) => {
+                self.publish();
+                let word = self.protocol.lock_word(&self.port);
+                let mut state = cluster.lock();
+                state.oracle.leave(thread, lock);
+                state.locks.insert(lock, (None, word));
+            }
+            Op::Set(flag, value) => {
+                self.publish();
+                cluster.lock().oracle.set(thread, flag, value);
+                let Ok(set) = self.protocol.set_flag(&self.port, flag, value);
+                assert!(set, "there is such a flag");
+            }
+            Op::Await(flag, value) => {
+                let Ok(reached) = self.protocol.await_flag(&self.port, flag, value);
+                assert!(reached, "there is such a flag");
+                self.pass();
+                cluster.lock().oracle.reached(thread, flag, value);
+            }
+            Op::Barrier(barrier, members) => self.meet(barrier, members),
+            Op::Place(..) => unreachable!("programs of this kind place nothing"),
+        }
+    }
+
+    fn meet(&self, barrier: u64, members: u32) {
+        self.publish();
+        let (thread, cluster) = (self.port.thread, &self.port.cluster);
+        let own = self.protocol.arrival(&self.port);
+        let turn = {
+            let mut state = cluster.lock();
+            state.oracle.arrive(thread, barrier);
+            let turn = state.ended.len();
+            let latest = state.arrival.iter().zip(own).map(|(all, own)| own.max(*all)).collect();
+            state.arrival = latest;
+            state.arrived += 1;
+            if state.arrived == members as usize {
+                state.arrived = 0;
+                let time = state.arrival.clone();
+                state.ended.push(time);
+            }
+            turn
+        };
+        cluster.wait(thread, Box::new(move |state| state.ended.len() > turn));
+        let mut time = cluster.lock().ended[turn].clone();
+        let Ok(()) = self.protocol.consume(&self.port, &mut time);
+        self.pass();
+        cluster.lock().oracle.depart(thread, barrier, members);
+    }
+
+    fn publish(&self) {
+        let written: Vec<u32> = std::mem::take(&mut *self.written.borrow_mut()).into_iter().collect();
+        for &page in &written {
+            if let Some(right) = &mut self.rights.borrow_mut()[page as usize] {
+                *right = PageUse::Loads;
+            }
+        }
+        let ranks = self.port.cluster.shape.1;
+        let Ok(()) = self.protocol.publish(&self.port, &written, |_| ranks);
+    }
+
+    fn pass(&self) {
+        let Ok(()) = self.protocol.pass(&self.port, |pages| self.drop_pages(pages));
+    }
+
+    fn drop_pages(&self, pages: Range<u32>) {
+        for page in pages {
+            if self.protocol.known_home(&self.port, page) != Some(self.port.node) {
+                self.rights.borrow_mut()[page as usize] = None;
+            }
+        }
+    }
+
+    fn obtain(&self, page: u32, wanted: PageUse) {
+        let scans = self.port.cluster.scans();
+        let has = |right: Option<PageUse>| match right {
+            None => false,
+            Some(PageUse::Stores) => true,
+            Some(PageUse::Loads) => wanted == PageUse::Loads || scans,
+        };
+        if has(self.rights.borrow()[page as usize]) {
+            return;
+        }
+        let acquired = || {
+            self.pass();
+            Ok(())
+        };
+        let grant = |current: &dyn Fn() -> bool| {
+            let current = current();
+            if current {
+                self.rights.borrow_mut()[page as usize] = Some(wanted);
+            }
+            current
+        };
+        let Ok(fetched) = self.protocol.obtain(&self.port, (page, wanted), acquired, grant);
+        self.port.cluster.lock().counts.fetches += u64::from(fetched);
+    }
+
+    fn read(&self, addr: usize) -> u8 {
+        let page = (addr / USED) as u32;
+        self.obtain(page, PageUse::Loads);
+        self.port.cluster.step(self.port.thread);
+        let mut state = self.port.cluster.lock();
+        state.nodes[usize::from(self.port.node)].frame(page)[addr % USED]
+    }
+
+    fn write(&self, addr: usize, value: u8) {
+        let page = (addr / USED) as u32;
+        self.obtain(page, PageUse::Stores);
+        self.port.cluster.step(self.port.thread);
+        let mut state = self.port.cluster.lock();
+        state.nodes[usize::from(self.port.node)].frame(page)[addr % USED] = value;
+        drop(state);
+        self.written.borrow_mut().insert(page);
+    }
+}
+
+impl Port {
+    fn with<R>(&self, work: impl FnOnce(&mut super::cluster::NodeMemory) -> R) -> R {
+        self.cluster.step(self.thread);
+        work(&mut self.cluster.lock().nodes[usize::from(self.node)])
+    }
+
+    /// Sends a change, behind operations with numbers below `behind`. Returns its number.
+    fn send(&self, node: u16, behind: u64, change: Change) -> u64 {
+        let mut state = self.cluster.lock();
+        state.sent += 1;
+        let number = state.sent;
+        let behind = behind.max(self.fenced.get());
+        state.flights.push(Flight { thread: self.thread, node, number, behind, change });
+        number
+    }
+
+    fn fence(&self) {
+        self.fenced.set(self.cluster.lock().sent + 1);
+    }
+}
+
+impl DepositPort for Port {
+    type Error = Infallible;
+
+    fn load(&self, at: u64) -> u64 {
+        self.with(|memory| memory.word(at))
+    }
+
+    fn store(&self, at: u64, value: u64) {
+        self.with(|memory| memory.words.insert(at, value));
+    }
+
+    fn exchange(&self, at: u64, old: u64, new: u64) -> bool {
+        self.with(|memory| {
+            let is_old = memory.word(at) == old;
+            if is_old {
+                memory.words.insert(at, new);
+            }
+            is_old
+        })
+    }
+
+    fn set_bits(&self, at: u64, bits: u64) -> u64 {
+        self.with(|memory| {
+            let before = memory.word(at);
+            memory.words.insert(at, before | bits);
+            before
+        })
+    }
+
+    fn wait_changed(&self, at: u64, seen: u64) -> Result<(), Infallible> {
+        let node = usize::from(self.node);
+        self.cluster.wait(self.thread, Box::new(move |state| state.nodes[node].word(at) != seen));
+        Ok(())
+    }
+
+    fn wait_deposited(&self, at: u64, least: u64) -> Result<(), Infallible> {
+        self.wait_at(self.node, at, least)
+    }
+
+    fn wake(&self, _: u64) {}
+
+    fn read_frame(&self, page: u32, to: &mut PageBytes) {
+        self.with(|memory| to.copy_from_slice(memory.frame(page)));
+    }
+
+    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) -> Result<(), Infallible> {
+        self.with(|memory| {
+            memory.frame(page)[first..first + bytes.len()].copy_from_slice(bytes);
+        });
+        Ok(())
+    }
+
+    fn read_twin(&self, page: u32, to: &mut PageBytes) {
+        self.with(|memory| to.copy_from_slice(&**memory.twins.get(&page).expect("a twin")));
+    }
+
+    fn write_twin(&self, page: u32, bytes: &PageBytes) -> Result<(), Infallible> {
+        self.with(|memory| memory.twins.insert(page, Box::new(*bytes)));
+        Ok(())
+    }
+
+    fn difference(&self, twin: &PageBytes, page: &PageBytes) -> Diff {
+        Diff::between(twin, page)
+    }
+
+    fn placed_home(&self, page: u32) -> Option<u16> {
+        match self.cluster.placing {
+            Placing::Cyclic => Some((page % u32::from(self.cluster.shape.0)) as u16),
+            Placing::FirstUse => None,
+            Placing::First => Some(0),
+        }
+    }
+
+    fn fetch(
+        &self,
+        home: u16,
+        page: u32,
+        to: &mut PageBytes,
+        (at, words): (u64, &mut [u64]),
+    ) -> Result<(), Infallible> {
+        // What the home's ranks store meanwhile may be in one part of the answer only.
+        for (part, half) in to.chunks_mut(USED / 2).take(2).enumerate() {
+            self.cluster.step(self.thread);
+            let mut state = self.cluster.lock();
+            let frame = state.nodes[usize::from(home)].frame(page);
+            half.copy_from_slice(&frame[part * USED / 2..(part + 1) * USED / 2]);
+        }
+        self.read_words(home, at, words)
+    }
+
+    fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), Infallible> {
+        for (place, word) in (at..).step_by(8).zip(to) {
+            self.cluster.step(self.thread);
+            *word = self.cluster.lock().nodes[usize::from(node)].word(place);
+        }
+        Ok(())
+    }
+
+    fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), Infallible> {
+        self.send(node, 0, Change::Raise { at, value });
+        Ok(())
+    }
+
+    fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), Infallible> {
+        self.fence();
+        self.raise(node, at, value)
+    }
+
+    fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), Infallible> {
+        let node = usize::from(node);
+        self.cluster.wait(self.thread, Box::new(move |state| state.nodes[node].word(at) >= least));
+        Ok(())
+    }
+
+    fn claim(&self, node: u16, at: u64, value: u64) -> Result<u64, Infallible> {
+        self.cluster.step(self.thread);
+        let mut state = self.cluster.lock();
+        let word = state.nodes[usize::from(node)].words.entry(at).or_default();
+        if *word == 0 {
+            *word = value;
+        }
+        Ok(*word)
+    }
+
+    fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), Infallible> {
+        self.fence();
+        for run in runs {
+            for (first, bytes) in run.diff.runs() {
+                let bytes = bytes.to_vec();
+                self.send(home, 0, Change::Bytes { page: run.page, first, bytes });
+            }
+        }
+        Ok(())
+    }
+
+    fn deposit_notices(
+        &self,
+        node: u16,
+        parts: &[(u64, Range<usize>)],
+        words: &[u64],
+        (slot, values): (u64, [u64; 3]),
+    ) -> Result<(), Infallible> {
+        let mut behind = 0;
+        for (at, part) in parts {
+            for (place, &value) in (*at..).step_by(8).zip(&words[part.clone()]) {
+                behind = self.send(node, 0, Change::Word { at: place, value }) + 1;
+            }
+        }
+        for place in [1, 2, 0] {
+            let (at, value) = (slot + 8 * place as u64, values[place]);
+            behind = self.send(node, behind, Change::Word { at, value }) + 1;
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> Result<(), Infallible> {
+        let thread = self.thread;
+        let arrived = move |state: &super::cluster::State| {
+            state.flights.iter().all(|flight| flight.thread != thread)
+        };
+        self.cluster.wait(thread, Box::new(arrived));
+        Ok(())
+    }
+}
+
+const _: () = assert!(USED <= PAGE_BYTES);
