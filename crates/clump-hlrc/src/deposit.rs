@@ -9,7 +9,9 @@
 //! Main types: [`DepositRank`] (one rank), [`DepositPort`] (its node's memory, and that of others),
 //! [`DepositLayout`] (places of words).
 
+mod acquire;
 mod copy_word;
+mod fault;
 mod layout;
 mod notices;
 mod port;
@@ -18,7 +20,8 @@ mod release;
 mod sync;
 
 pub use copy_word::CopyWord;
+pub use fault::PageUse;
 pub use layout::DepositLayout;
 pub use notices::Notices;
 pub use port::{DepositPort, DepositedRun, PAGE_BYTES, PageBytes};
-pub use rank::{DepositConfig, DepositRank, PageUse};
+pub use rank::{DepositConfig, DepositRank};

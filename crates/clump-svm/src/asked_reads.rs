@@ -94,7 +94,12 @@ impl AskedRead {
 pub(crate) fn request(rank: u32, [node, rest @ ..]: [u64; 4]) -> Option<ServiceMessage> {
     let [kind, second, third] = AskedRead::unpack(rest)?.pack();
     let words = [u64::from(rank), kind, second, third];
-    Some(ServiceMessage { node: u32::try_from(node).ok()?, code: ASK_CODE, words, payload: Vec::new() })
+    Some(ServiceMessage {
+        node: u32::try_from(node).ok()?,
+        code: ASK_CODE,
+        words,
+        payload: Vec::new(),
+    })
 }
 
 /// Answers a request of another node's interface, at `node`.

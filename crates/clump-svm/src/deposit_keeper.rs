@@ -128,8 +128,11 @@ impl DepositKeeper {
         self.caller.threads().are_several();
         self.with_port(|port| {
             let acquired = || self.pass(port, rights);
-            let grant = |current: &dyn Fn() -> bool| rights.take_right(page, page_use, current);
-            self.rank.obtain(port, (page, page_use), acquired, grant)
+            let grant = |page: u32, page_use: PageUse, current: &dyn Fn() -> bool| {
+                rights.take_right(page, page_use, current)
+            };
+            let ahead = if page_use == PageUse::Loads { port.ahead_of(page) } else { 0..0 };
+            self.rank.obtain(port, (page, page_use, ahead), acquired, grant)
         })
     }
 
@@ -230,7 +233,10 @@ impl DepositKeeper {
         if placed { Ok(()) } else { Err(CallFailure::Result(result::MISUSE)) }
     }
 
-    fn rule(&self, [first, pages, rule, node]: [u64; 4]) -> Result<(u32, u32, Placement), CallFailure> {
+    fn rule(
+        &self,
+        [first, pages, rule, node]: [u64; 4],
+    ) -> Result<(u32, u32, Placement), CallFailure> {
         let misuse = CallFailure::Result(result::MISUSE);
         let rule = place_rule(rule, node, self.rules.nodes).ok_or(misuse)?;
         let end = first.checked_add(pages).filter(|&end| end <= u64::from(self.rules.pages));

@@ -9,8 +9,8 @@
 use crate::access_engine::AccessEngine;
 use crate::breakdown::{Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, HandlerLock, Publication, UNSERVED, checked};
-use crate::error::{Error, ErrorKind, Result};
 use crate::deposit_keeper::{DepositKeeper, PageRights};
+use crate::error::{Error, ErrorKind, Result};
 use crate::fetch_log::FetchNote;
 use crate::handler_watch::HandlerWatch;
 use crate::kept_locks::KeptState;
@@ -144,9 +144,7 @@ impl Domain {
     /// Carries out a call that publishes nothing, outside of faults.
     pub(crate) fn call(&self, op: u64, words: [u64; 4]) -> Result<()> {
         match &self.keeper {
-            Keeper::Interface(caller) => {
-                self.call_with(caller, (Call { op, words }, &[]), None)
-            }
+            Keeper::Interface(caller) => self.call_with(caller, (Call { op, words }, &[]), None),
             Keeper::Rank(keeper) => {
                 self.handler_watch.check();
                 let [first, second, ..] = words;
@@ -612,8 +610,10 @@ impl PageRights for Domain {
         }
         let stores = page_use == PageUse::Stores && !self.engine.scans();
         let rights = if stores { Rights::Write } else { Rights::Read };
-        self.rights.set(page, 1, rights);
-        self.grant((page, 1), rights);
+        if self.rights.get(page) < rights {
+            self.rights.set(page, 1, rights);
+            self.grant((page, 1), rights);
+        }
         true
     }
 

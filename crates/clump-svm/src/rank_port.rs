@@ -5,6 +5,7 @@ use crate::asked_reads::AskedRead;
 use crate::caller::{CallFailure, Caller, check_deaths};
 use crate::mailbox::{HEAP_REGION, LOCK_REGION, RECORD_REGION, TWIN_REGION, result};
 use crate::node_pages::{PAGE, difference};
+use crate::read_ahead::ReadAhead;
 use clump_am::RankContext;
 use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes};
 use clump_hlrc::{Diff, PlacementTable};
@@ -69,6 +70,7 @@ pub(crate) struct RankPort {
     rules: Arc<PlacementRules>,
     /// Calls of the node's interface, for faults that have interrupted this rank's stack.
     caller: Arc<Caller>,
+    ahead: RefCell<ReadAhead>,
     /// Locks that this thread holds.
     held: RefCell<FxHashMap<u64, HeldClaim>>,
 }
@@ -98,14 +100,51 @@ impl RankPort {
         };
         let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<_>>()?;
         let (context, rules, caller) = (context.clone(), rules.clone(), caller.clone());
-        let held = RefCell::default();
-        Ok(Self { context, rma, records, frames, twins, heap, twin, nodes, rules, caller, held })
+        let (ahead, held) = Default::default();
+        Ok(Self {
+            context,
+            rma,
+            records,
+            frames,
+            twins,
+            heap,
+            twin,
+            nodes,
+            rules,
+            caller,
+            ahead,
+            held,
+        })
     }
 
     /// Returns true if the thread may use the rank's stack now. Not so in a fault that has
     /// interrupted the stack itself; nor while another thread has it, which a fault cannot tell.
     fn has_stack(&self) -> bool {
         self.rma.may_wait_in_fault()
+    }
+
+    /// Reads pages of another node, and words behind each, by the interface of this one.
+    fn ask_pages(
+        &self,
+        home: u16,
+        (pages, to): (&[u32], &mut [PageBytes]),
+        (at, words): (u64, &mut [u64]),
+    ) -> Result<(), CallFailure> {
+        let mut bytes = vec![0; PAGE + size_of_val(words)];
+        for (&page, to) in pages.iter().zip(to) {
+            let read = AskedRead::Page { page, at, words: words.len() as u32 };
+            self.caller.ask(home, read, &mut bytes)?;
+            let (frame, behind) = bytes.split_at(PAGE);
+            to.copy_from_slice(frame);
+            copy_words(behind, words);
+        }
+        Ok(())
+    }
+
+    /// Returns pages to be fetched with one that this thread reads.
+    pub(crate) fn ahead_of(&self, page: u32) -> Range<u32> {
+        // A fault inside the stack asks the interface for each.
+        if self.has_stack() { self.ahead.borrow_mut().on_fault(page) } else { 0..0 }
     }
 
     /// Reads words of another node by the interface of this one.
@@ -227,7 +266,11 @@ impl DepositPort for RankPort {
         while self.load(at) == seen {
             if waiter.step() == WaitStep::Sleep {
                 check_deaths(&self.context)?;
-                published.publish(WaitReason::Heap { what: HeapWait::Page, number: at, holder: None });
+                published.publish(WaitReason::Heap {
+                    what: HeapWait::Page,
+                    number: at,
+                    holder: None,
+                });
                 if let Some(low) = self.records.half(at) {
                     futex::wait(low, seen as u32, Some(NAP));
                 }
@@ -296,30 +339,31 @@ impl DepositPort for RankPort {
     fn fetch(
         &self,
         home: u16,
-        page: u32,
-        to: &mut PageBytes,
+        pages: &[u32],
+        to: &mut [PageBytes],
         (at, words): (u64, &mut [u64]),
     ) -> Result<(), CallFailure> {
-        let target = self.target(home)?;
+        debug_assert_eq!(pages.len(), to.len(), "a place for each page");
         if !self.has_stack() {
-            let mut bytes = vec![0; PAGE + size_of_val(words)];
-            let read = AskedRead::Page { page, at, words: words.len() as u32 };
-            self.caller.ask(home, read, &mut bytes)?;
-            let (frame, behind) = bytes.split_at(PAGE);
-            to.copy_from_slice(frame);
-            copy_words(behind, words);
-            return Ok(());
+            return self.ask_pages(home, (pages, to), (at, words));
         }
-        if words.is_empty() {
-            return self.checked(target.heap.get_bytes(place(page), to));
-        }
+        let target = self.target(home)?;
         let mut bytes = vec![0; size_of_val(words)];
-        let both = self.rma.phase(|phase| {
-            phase.get_bytes(&target.heap, place(page), to)?;
+        let all = self.rma.phase(|phase| {
+            let (mut pages, mut rest) = (pages, to);
+            while let Some(&first) = pages.first() {
+                let follow = (first..).zip(pages).take_while(|(due, page)| due == *page).count();
+                let (run, behind) = rest.split_at_mut(follow);
+                phase.get_bytes(&target.heap, place(first), run.as_flattened_mut())?;
+                (pages, rest) = (pages.get(follow..).unwrap_or_default(), behind);
+            }
+            if bytes.is_empty() {
+                return Ok(());
+            }
             self.rma.fence();
             phase.get_bytes(&target.records, at, &mut bytes)
         });
-        self.checked(both)?;
+        self.checked(all)?;
         copy_words(&bytes, words);
         Ok(())
     }

@@ -6,12 +6,14 @@ use clump_test_tier::pick;
 use crate::svm::{ENGINES, expect_said, svm};
 
 /// Steps of the ladder with parts of the protocol, in combinations.
-const PARTS: [(&str, &str); 6] = [
+const PARTS: [(&str, &str); 8] = [
     ("nil", "svm.diffs=runs"),
     ("nil", "svm.diffs=pages,svm.notices=pull"),
     ("nil", "svm.consistency=plain"),
     ("nil", "svm.move-after=1,svm.fetch=retry"),
     ("nil", "svm.consistency=plain,svm.notices=pull,svm.diffs=runs"),
+    ("deposit", "svm.consistency=fetch"),
+    ("deposit", "svm.consistency=plain"),
     ("base", "svm.notices=push,svm.fetch=retry,svm.move-after=2"),
 ];
 

@@ -67,15 +67,16 @@ pub trait DepositPort {
     /// Returns the home of a page by the rules of allocations; none if the first use decides.
     fn placed_home(&self, page: u32) -> Option<u16>;
 
-    /// Reads the frame of a page at its home, and behind it words of that node, from a place on.
+    /// Reads the frames of pages at their home, and behind them words of that node, from a place
+    /// on. Pages ascend.
     ///
     /// # Errors
     /// Fails if the home, or a rank, is lost.
     fn fetch(
         &self,
         home: u16,
-        page: u32,
-        to: &mut PageBytes,
+        pages: &[u32],
+        to: &mut [PageBytes],
         words: (u64, &mut [u64]),
     ) -> Result<(), Self::Error>;
     /// Reads words of any node.

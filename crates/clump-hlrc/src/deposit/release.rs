@@ -1,10 +1,11 @@
 //! What a rank does at releases: deposits of bytes, then of notices.
 
+use crate::deposit::acquire::slot_check;
 use crate::deposit::copy_word::CopyWord;
 use crate::deposit::layout::{DepositLayout, RING_WORDS, SLOTS};
 use crate::deposit::notices::{NoticePlace, Notices};
 use crate::deposit::port::{DepositPort, DepositedRun, PAGE_BYTES};
-use crate::deposit::rank::{DepositRank, slot_check};
+use crate::deposit::rank::DepositRank;
 use crate::diff::Diff;
 use std::collections::BTreeMap;
 

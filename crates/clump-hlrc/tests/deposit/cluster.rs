@@ -233,7 +233,8 @@ impl Cluster {
     /// Wakes the thread whose turn it is; all behind a failure.
     fn notify(&self, state: &State) {
         let next = &self.state.1[state.turn];
-        let all = if state.failed.is_some() { &self.state.1[..] } else { std::slice::from_ref(next) };
+        let all =
+            if state.failed.is_some() { &self.state.1[..] } else { std::slice::from_ref(next) };
         all.iter().for_each(Condvar::notify_one);
     }
 

@@ -55,7 +55,8 @@ fn ranks_read_what_one_memory_would_hold() {
 /// for nobody; the other sees all of it behind its acquire.
 #[test]
 fn notices_that_find_no_room_cost_copies_and_nothing_else() {
-    let section = |value: u8| [Op::Lock(0), Op::Write(0, value), Op::Write(USED, value), Op::Unlock(0)];
+    let section =
+        |value: u8| [Op::Lock(0), Op::Write(0, value), Op::Write(USED, value), Op::Unlock(0)];
     let many = (0..3000_u32).flat_map(|turn| section(turn as u8));
     let barrier = Op::Barrier(0, 2);
     let writer: Vec<_> = [barrier].into_iter().chain(many).chain([barrier]).collect();
@@ -79,8 +80,13 @@ fn a_fault_acquires_what_the_bytes_depend_on() {
     for seed in 0..pick(20, 1000) {
         for (data, pointer) in [(0, 1), (1, 0), (1, 3), (0, 2)] {
             let (data, pointer) = (data * USED, pointer * USED);
-            let writer =
-                vec![Op::Read(data), Op::Write(data, 7), Op::Fence, Op::Write(pointer, 1), Op::Fence];
+            let writer = vec![
+                Op::Read(data),
+                Op::Write(data, 7),
+                Op::Fence,
+                Op::Write(pointer, 1),
+                Op::Fence,
+            ];
             let reader = vec![Op::Peek(data), Op::Peek(pointer), Op::Follow(data, 7)];
             let third = vec![Op::Peek(pointer), Op::Follow(data, 7)];
             let cluster = Cluster::new(seed, (3, 1), 4, Placing::Cyclic)

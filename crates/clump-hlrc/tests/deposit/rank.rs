@@ -3,9 +3,7 @@
 use crate::deposit::USED;
 use crate::deposit::cluster::{Change, Cluster, Flight, Placing};
 use clump_hlrc::Diff;
-use clump_hlrc::deposit::{
-    DepositPort, DepositRank, DepositedRun, PAGE_BYTES, PageBytes, PageUse,
-};
+use clump_hlrc::deposit::{DepositPort, DepositRank, DepositedRun, PAGE_BYTES, PageBytes, PageUse};
 use clump_hlrc::testing::Op;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -131,7 +129,8 @@ impl Rank {
     }
 
     fn publish(&self) {
-        let written: Vec<u32> = std::mem::take(&mut *self.written.borrow_mut()).into_iter().collect();
+        let written: Vec<u32> =
+            std::mem::take(&mut *self.written.borrow_mut()).into_iter().collect();
         for &page in &written {
             if let Some(right) = &mut self.rights.borrow_mut()[page as usize] {
                 *right = PageUse::Loads;
@@ -167,14 +166,17 @@ impl Rank {
             self.pass();
             Ok(())
         };
-        let grant = |current: &dyn Fn() -> bool| {
+        let grant = |page: u32, wanted: PageUse, current: &dyn Fn() -> bool| {
             let current = current();
-            if current {
-                self.rights.borrow_mut()[page as usize] = Some(wanted);
+            let right = &mut self.rights.borrow_mut()[page as usize];
+            if current && *right != Some(PageUse::Stores) {
+                *right = Some(wanted);
             }
             current
         };
-        let Ok(fetched) = self.protocol.obtain(&self.port, (page, wanted), acquired, grant);
+        // Some pages come ahead, others do not.
+        let ahead = page + 1..page + 1 + page % 3;
+        let Ok(fetched) = self.protocol.obtain(&self.port, (page, wanted, ahead), acquired, grant);
         self.port.cluster.lock().counts.fetches += u64::from(fetched);
     }
 
@@ -294,16 +296,18 @@ impl DepositPort for Port {
     fn fetch(
         &self,
         home: u16,
-        page: u32,
-        to: &mut PageBytes,
+        pages: &[u32],
+        to: &mut [PageBytes],
         (at, words): (u64, &mut [u64]),
     ) -> Result<(), Infallible> {
         // What the home's ranks store meanwhile may be in one part of the answer only.
-        for (part, half) in to.chunks_mut(USED / 2).take(2).enumerate() {
-            self.cluster.step(self.thread);
-            let mut state = self.cluster.lock();
-            let frame = state.nodes[usize::from(home)].frame(page);
-            half.copy_from_slice(&frame[part * USED / 2..(part + 1) * USED / 2]);
+        for (&page, to) in pages.iter().zip(to) {
+            for (part, half) in to.chunks_mut(USED / 2).take(2).enumerate() {
+                self.cluster.step(self.thread);
+                let mut state = self.cluster.lock();
+                let frame = state.nodes[usize::from(home)].frame(page);
+                half.copy_from_slice(&frame[part * USED / 2..(part + 1) * USED / 2]);
+            }
         }
         self.read_words(home, at, words)
     }

@@ -1,0 +1,167 @@
+//! What a rank does at acquires: its node consumes notices, and it passes them.
+
+use crate::deposit::copy_word::CopyWord;
+use crate::deposit::layout::DepositLayout;
+use crate::deposit::notices::{NoticePlace, Notices};
+use crate::deposit::port::DepositPort;
+use crate::deposit::rank::DepositRank;
+use std::ops::Range;
+
+/// Interval that a node has not consumed.
+type Missing = Option<(u16, u64)>;
+
+/// Reading of a slot.
+enum SlotRead {
+    /// An earlier interval's, or one that changes just now.
+    Earlier,
+    /// Notices of the interval asked for.
+    Notices(NoticePlace),
+    /// All notices up to this interval found no room, or have been overwritten.
+    Lost { number: u64, position: u64 },
+}
+
+/// Returns the third word of a slot, by which one that was read while it changed is told.
+pub(super) fn slot_check(number: u64, place: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.rotate_left(17)
+}
+
+impl DepositRank {
+    /// Acquires `time`: the node consumes all notices up to it, and up to all that those depend on.
+    /// The rank then [passes](DepositRank::pass) them.
+    ///
+    /// # Errors
+    /// Fails if a rank has died.
+    pub fn consume<P: DepositPort>(&self, port: &P, time: &mut [u64]) -> Result<(), P::Error> {
+        debug_assert_eq!(time.len(), usize::from(self.layout.nodes()), "an interval a node");
+        loop {
+            let missing = self.with_node(port, || self.consume_deposited(port, time))?;
+            let Some((writer, number)) = missing else { return Ok(()) };
+            port.wait_deposited(self.layout.slot(writer, number), number)?;
+        }
+    }
+
+    /// Consumes what is here of the notices up to `time`. Returns an interval that is not.
+    fn consume_deposited<P: DepositPort>(&self, port: &P, time: &mut [u64]) -> Missing {
+        loop {
+            let mut missing = None;
+            let mut has_grown = false;
+            for writer in self.others() {
+                while self.consumed(port, writer) < time[usize::from(writer)] {
+                    let Some(seen) = self.consume_next(port, writer) else {
+                        missing = Some((writer, self.consumed(port, writer) + 1));
+                        break;
+                    };
+                    for (own, seen) in time.iter_mut().zip(seen) {
+                        has_grown |= seen > *own;
+                        *own = seen.max(*own);
+                    }
+                }
+            }
+            if missing.is_some() || !has_grown {
+                return missing;
+            }
+        }
+    }
+
+    /// Consumes the next interval of a writer, if its notices are here. Returns the time that it
+    /// depends on.
+    fn consume_next<P: DepositPort>(&self, port: &P, writer: u16) -> Option<Vec<u64>> {
+        let pair = self.layout.consumed(writer);
+        let number = port.load(pair) + 1;
+        let (number, position, time) = match self.read_slot(port, writer, number) {
+            SlotRead::Earlier => return None,
+            SlotRead::Notices(place) => {
+                let notices = self.read_notices(port, writer, place)?;
+                for page in notices.pages.into_iter().flatten() {
+                    let word = CopyWord(port.load(self.layout.copy(page)));
+                    if word.is_fetched() {
+                        port.set_bits(self.layout.copy(page), CopyWord::STALE);
+                    }
+                }
+                (number, place.end(), notices.time)
+            }
+            SlotRead::Lost { number, position } => {
+                let generation = port.load(DepositLayout::GENERATION);
+                port.store(DepositLayout::GENERATION, generation + 1);
+                (number, position, Vec::new())
+            }
+        };
+        port.store(pair + 8, position);
+        port.store(pair, number);
+        Some(time)
+    }
+
+    fn read_slot<P: DepositPort>(&self, port: &P, writer: u16, number: u64) -> SlotRead {
+        let at = self.layout.slot(writer, number);
+        let (found, word, check) = (port.load(at), port.load(at + 8), port.load(at + 16));
+        if found < number || check != slot_check(found, word) {
+            return SlotRead::Earlier;
+        }
+        let place = NoticePlace::unpack(word);
+        if found == number && place.length.is_some() {
+            return SlotRead::Notices(place);
+        }
+        SlotRead::Lost { number: found, position: place.position }
+    }
+
+    fn read_notices<P: DepositPort>(
+        &self,
+        port: &P,
+        writer: u16,
+        place: NoticePlace,
+    ) -> Option<Notices> {
+        let words = place.position..place.end();
+        let words: Vec<_> = words.map(|at| port.load(self.layout.notice(writer, at))).collect();
+        let notices = Notices::from_words(&words, self.layout.nodes(), self.config.pages);
+        if notices.is_none() {
+            clump_bug::bug!("notices of node {writer} are none: {words:?}");
+        }
+        notices
+    }
+
+    /// Passes all that the node has consumed: calls `drop` with the pages on which this rank has
+    /// no right from now on. One thread of the rank at a time.
+    ///
+    /// # Errors
+    /// Fails if a rank has died.
+    pub fn pass<P: DepositPort>(
+        &self,
+        port: &P,
+        mut drop: impl FnMut(Range<u32>),
+    ) -> Result<(), P::Error> {
+        let news = |writer: u16| {
+            port.load(self.layout.passed(self.config.rank, writer)) < self.consumed(port, writer)
+        };
+        if !self.others().any(news) {
+            return Ok(());
+        }
+        let pairs = self.with_node(port, || {
+            let pair = |writer| {
+                let at = self.layout.consumed(writer);
+                (writer, port.load(at), port.load(at + 8))
+            };
+            self.others().map(pair).collect::<Vec<_>>()
+        })?;
+        for (writer, until, position) in pairs {
+            let pair = self.layout.passed(self.config.rank, writer);
+            while port.load(pair) < until {
+                let number = port.load(pair) + 1;
+                let (number, position) = match self.read_slot(port, writer, number) {
+                    SlotRead::Notices(place) => {
+                        let notices = self.read_notices(port, writer, place);
+                        let pages = notices.map_or(Vec::new(), |notices| notices.pages);
+                        pages.into_iter().for_each(&mut drop);
+                        (number, place.end())
+                    }
+                    SlotRead::Earlier | SlotRead::Lost { .. } => {
+                        drop(0..self.config.pages);
+                        (until, position)
+                    }
+                };
+                port.store(pair + 8, position);
+                port.store(pair, number);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,209 @@
+//! What a rank does at page faults: the node's copy is made current, and rights are granted on it.
+
+use crate::deposit::copy_word::CopyWord;
+use crate::deposit::layout::DepositLayout;
+use crate::deposit::port::{DepositPort, PAGE_BYTES, PageBytes};
+use crate::deposit::rank::DepositRank;
+use std::ops::Range;
+
+/// Use that a rank makes of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageUse {
+    /// Loads.
+    Loads,
+    /// Loads and stores.
+    Stores,
+}
+
+/// Step towards a right on a page.
+enum Step {
+    /// The right has been taken.
+    Granted,
+    /// A notice has come meanwhile.
+    Again,
+    /// Bytes of the own node have to be at their home first.
+    AwaitDeposit,
+    /// Pages were fetched, with the numbers of their fetches; they may depend on a time that has to
+    /// be consumed first.
+    Fetched { time: Option<Vec<u64>>, copies: Vec<(u32, u64)> },
+}
+
+impl DepositRank {
+    /// Makes the node's copy of a page current for this rank, and calls `grant` with a check that
+    /// it still is, until `grant` has taken the right and returns true. Where the page is fetched,
+    /// pages of `ahead` come with it, and `grant` is called for those, too. Calls `acquired` when
+    /// intervals have been consumed meanwhile: rights on other pages may have to go. Returns true
+    /// if the page was fetched.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost, or if there is no memory for a page.
+    pub fn obtain<P: DepositPort>(
+        &self,
+        port: &P,
+        (page, page_use, ahead): (u32, PageUse, Range<u32>),
+        mut acquired: impl FnMut() -> Result<(), P::Error>,
+        mut grant: impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool,
+    ) -> Result<bool, P::Error> {
+        let stores = self.config.scans || page_use == PageUse::Stores;
+        let home = self.home(port, page, stores)?;
+        if home == Some(self.config.node) {
+            grant(page, page_use, &|| true);
+            return Ok(false);
+        }
+        let mut fetched = false;
+        loop {
+            // Nothing is waited for while a page is locked but the home's answer.
+            match self.try_obtain(port, (page, home), &ahead, (stores, page_use, &mut grant))? {
+                Step::Granted => return Ok(fetched),
+                Step::Again => {}
+                Step::AwaitDeposit => self.await_unlocked(port, self.layout.deposit(page))?,
+                Step::Fetched { time, copies } => {
+                    fetched |= home.is_some();
+                    if let Some(mut time) = time {
+                        self.consume(port, &mut time)?;
+                        acquired()?;
+                    }
+                    for (copy, fetches) in copies {
+                        self.confirm(port, (copy, fetches), (copy != page).then_some(&mut grant))?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes one step towards a right on a page, with its lock.
+    fn try_obtain<P: DepositPort>(
+        &self,
+        port: &P,
+        (page, home): (u32, Option<u16>),
+        ahead: &Range<u32>,
+        (stores, page_use, grant): (
+            bool,
+            PageUse,
+            &mut impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool,
+        ),
+    ) -> Result<Step, P::Error> {
+        self.lock_page(port, page)?;
+        let step = (|| {
+            if !self.is_current(port, page) {
+                // A fetch must find what the node has written itself.
+                if port.load(self.layout.deposit(page)) != 0 {
+                    return Ok(Step::AwaitDeposit);
+                }
+                return match home {
+                    Some(home) => self.refetch_with(port, (page, home), ahead),
+                    None => Ok(self.zeroes(port, page)),
+                };
+            }
+            if stores && !self.copy_word(port, page).has_twin() {
+                let mut bytes = [0; PAGE_BYTES];
+                port.read_frame(page, &mut bytes);
+                port.write_twin(page, &bytes)?;
+                self.change_copy(port, page, CopyWord::with_twin);
+            }
+            let granted = grant(page, page_use, &|| self.is_current(port, page));
+            Ok(if granted { Step::Granted } else { Step::Again })
+        })();
+        self.unlock_page(port, page);
+        step
+    }
+
+    /// Makes a page current that nobody has written: it has no home, and is zero.
+    fn zeroes<P: DepositPort>(&self, port: &P, page: u32) -> Step {
+        let generation = port.load(DepositLayout::GENERATION);
+        self.change_copy(port, page, |word| word.refetched(generation));
+        Step::Fetched { time: None, copies: Vec::new() }
+    }
+
+    /// Confirms a copy whose dependencies have been consumed, unless it was fetched again, and
+    /// grants a right on it if it was fetched ahead.
+    fn confirm<P: DepositPort>(
+        &self,
+        port: &P,
+        (page, fetches): (u32, u64),
+        grant: Option<&mut impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool>,
+    ) -> Result<(), P::Error> {
+        self.lock_page(port, page)?;
+        let is_same = |word: CopyWord| word.fetches() == fetches;
+        self.change_copy(port, page, |word| if is_same(word) { word.ahead(false) } else { word });
+        if let Some(grant) = grant {
+            grant(page, PageUse::Loads, &|| self.is_current(port, page));
+        }
+        self.unlock_page(port, page);
+        Ok(())
+    }
+
+    /// Fetches a page that this rank has locked, and those of `ahead` that nobody else is at.
+    fn refetch_with<P: DepositPort>(
+        &self,
+        port: &P,
+        (page, home): (u32, u16),
+        ahead: &Range<u32>,
+    ) -> Result<Step, P::Error> {
+        let lacks = |&other: &u32| {
+            let same = other != page && self.known_home(port, other) == Some(home);
+            same && !self.is_current(port, other) && port.load(self.layout.deposit(other)) == 0
+        };
+        let end = ahead.end.min(self.config.pages);
+        let mut pages: Vec<u32> = (ahead.start.min(end)..end)
+            .filter(lacks)
+            .filter(|&other| self.try_lock_page(port, other))
+            .collect();
+        let came_with = pages.clone();
+        pages.push(page);
+        pages.sort_unstable();
+        let step = self.refetch(port, home, &pages);
+        came_with.iter().for_each(|&other| self.unlock_page(port, other));
+        step
+    }
+
+    /// Fetches pages that this rank has locked, and merges them with what the node has written.
+    fn refetch<P: DepositPort>(
+        &self,
+        port: &P,
+        home: u16,
+        pages: &[u32],
+    ) -> Result<Step, P::Error> {
+        debug_assert!(pages.is_sorted(), "pages ascend");
+        let generation = port.load(DepositLayout::GENERATION);
+        // Notices that come from here on may be of bytes that the fetch has not.
+        let begin = |page: &u32| self.change_copy(port, *page, |word| word.refetched(generation));
+        let before: Vec<_> = pages.iter().map(begin).collect();
+        let mut bytes = vec![[0; PAGE_BYTES]; pages.len()];
+        let mut announced = self.no_time();
+        let len = if self.config.acquires_at_faults { announced.len() } else { 0 };
+        let words = (self.layout.announced(0), &mut announced[..len]);
+        port.fetch(home, pages, &mut bytes, words)?;
+        let later = |writer: u16| announced[usize::from(writer)] > self.consumed(port, writer);
+        let is_ahead = self.others().any(later);
+        let mut copies = Vec::new();
+        for ((&page, before), fetched) in pages.iter().zip(before).zip(&bytes) {
+            self.merge(port, page, (fetched, before.has_twin()))?;
+            self.change_copy(port, page, |word| word.ahead(is_ahead));
+            copies.push((page, self.copy_word(port, page).fetches()));
+        }
+        Ok(Step::Fetched { time: is_ahead.then_some(announced), copies })
+    }
+
+    fn merge<P: DepositPort>(
+        &self,
+        port: &P,
+        page: u32,
+        (fetched, has_twin): (&PageBytes, bool),
+    ) -> Result<(), P::Error> {
+        if has_twin {
+            let mut twin = [0; PAGE_BYTES];
+            port.read_twin(page, &mut twin);
+            for (first, run) in port.difference(&twin, fetched).runs() {
+                port.write_frame(page, first, run)?;
+            }
+        } else {
+            port.write_frame(page, 0, fetched)?;
+        }
+        if has_twin || self.config.scans {
+            port.write_twin(page, fetched)?;
+            self.change_copy(port, page, CopyWord::with_twin);
+        }
+        Ok(())
+    }
+}
