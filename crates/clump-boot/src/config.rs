@@ -77,7 +77,7 @@ key_table! {
     pgas_memory: u64 = 16_777_216 in 12..=1_099_511_627_776, "B", "CLUMP_PGAS_MEMORY",
         "Bytes of all open batches of a thread together.";
     svm: SvmProtocol = 4 in 0..=5, "", "CLUMP_SVM",
-        "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil).";
+        "Requests of shared virtual memory that network interfaces execute by themselves: none, and, one after the other, notices (dw), fetches (rf), diffs (dd), locks (nil); or the protocol by ranks themselves, with one-sided operations (deposit).";
     svm_share: SvmShare = 2 in 0..=2, "", "CLUMP_SVM_SHARE",
         "Memory that the threads of programs for pthreads share: allocations of clump (heap), globals of the program as well (globals), or allocations of malloc as well (malloc).";
     trace_events: u64 = 2_097_152 in 1..=4_294_967_296, "", "CLUMP_TRACE_EVENTS",

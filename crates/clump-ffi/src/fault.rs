@@ -195,10 +195,13 @@ fn of_shared_memory(error: &SharedMemoryError) -> S {
         Kind::Messages(error) => of_messages(error),
         Kind::Memory(error) => of_memory(error),
         Kind::Settings(error) => of_boot(error),
+        Kind::Operations(error) => of_one_sided(error),
         Kind::System(_) | Kind::NoMemory | Kind::OtherRankFailed => S::CLUMP_ERR_SYSTEM,
-        Kind::NoAddress(_) | Kind::GlobalsEnclosed | Kind::HeapFull { .. } | Kind::NoThread => {
-            S::CLUMP_ERR_LIMIT
-        }
+        Kind::NoAddress(_)
+        | Kind::GlobalsEnclosed
+        | Kind::HeapFull { .. }
+        | Kind::NoThread
+        | Kind::NoPort => S::CLUMP_ERR_LIMIT,
         Kind::RankDied(_) => S::CLUMP_ERR_RANK_DIED,
         Kind::AlreadyOpen => S::CLUMP_ERR_ALREADY,
         Kind::NoSuchNode(_)
@@ -208,7 +211,7 @@ fn of_shared_memory(error: &SharedMemoryError) -> S {
         | Kind::BeyondAllocated { .. }
         | Kind::NotDynamic
         | Kind::NoObject(_) => S::CLUMP_ERR_ARGUMENT,
-        Kind::BadMessage => S::CLUMP_ERR_NETWORK,
+        Kind::BadMessage | Kind::Unreachable => S::CLUMP_ERR_NETWORK,
     }
 }
 

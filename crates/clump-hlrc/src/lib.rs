@@ -7,7 +7,8 @@
 //!
 //! Main types: [`NodeState`] (a node), [`Action`] (what its driver does), [`Message`] (what nodes
 //! send), [`Config`] (the protocol's variants), [`VectorTime`] and [`PageVersion`] (intervals seen
-//! by a node, contained in bytes), [`Interval`] (write notices), [`Diff`].
+//! by a node, contained in bytes), [`Interval`] (write notices), [`Diff`]. Module [`deposit`] has
+//! the protocol that ranks carry out by themselves, without a state machine of their node.
 //!
 //! # Invariants
 //! 1. No clock, socket, thread or random source; the bytes of pages are never read here.

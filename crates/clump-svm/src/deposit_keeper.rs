@@ -39,9 +39,6 @@ pub(crate) trait PageRights {
     fn drop_pages(&self, pages: Range<u32>, is_home: &dyn Fn(u32) -> bool);
     /// Takes a right on a page, if `is_current` says that its copy still is. Returns that.
     fn take_right(&self, page: u32, page_use: PageUse, is_current: &dyn Fn() -> bool) -> bool;
-    /// Takes the right to write from this rank, and returns the pages that it has written, in
-    /// ascending order.
-    fn take_written_pages(&self) -> Vec<u32>;
 }
 
 /// Coherence of one rank.

@@ -185,8 +185,6 @@ pub(crate) mod result {
     pub(crate) const UNREACHABLE: u64 = 7;
     /// The thread has no endpoint for operations of its own.
     pub(crate) const NO_PORT: u64 = 8;
-    /// A fault has interrupted a call of clump that waits for the same stack.
-    pub(crate) const INSIDE: u64 = 9;
 }
 
 /// Change of a rank's rights on consecutive pages.

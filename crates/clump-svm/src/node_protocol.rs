@@ -1,12 +1,12 @@
 //! The protocol of one node, driven by its interface: calls of its ranks and messages of other
 //! nodes go in, pages change, answers and messages come out.
 
+mod asks;
 mod diffs;
 mod leases;
 mod periods;
 mod recalls;
 
-use crate::asked_reads;
 use crate::breakdown::SentMessages;
 use crate::local_rank::LocalRank;
 use crate::mailbox::{
@@ -105,29 +105,6 @@ impl NodeProtocol {
     /// Returns the next message for another node.
     pub(crate) fn poll_outgoing(&mut self) -> Option<Outgoing> {
         self.outgoing.pop_front()
-    }
-
-    /// Returns the next read of another node that a rank has asked for.
-    pub(crate) fn poll_ask(&mut self) -> Option<(u16, [u64; 4])> {
-        self.asks.pop_front()
-    }
-
-    /// Ends a read that a rank has asked for: with what was read, or without.
-    pub(crate) fn end_ask(
-        &mut self,
-        rank: u32,
-        payload: Option<&[u8]>,
-        context: &mut dyn NodeRegions,
-    ) {
-        let Some(cells) = self.control(context) else { return };
-        let (Some(local), Some(mailbox)) = (
-            self.ranks.get_mut(rank as usize),
-            Mailbox::over(&cells, Mailbox::place(rank, Slot::FAULT)),
-        ) else {
-            return;
-        };
-        let left = payload.is_some_and(|bytes| asked_reads::leave(&cells, rank, bytes));
-        local.answer(&mailbox, Slot::FAULT, if left { result::DONE } else { result::UNREACHABLE });
     }
 
     /// Returns the mapped region of mailboxes.

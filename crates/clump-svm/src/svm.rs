@@ -331,7 +331,7 @@ impl Svm {
     fn sums(&self) -> &Sums {
         match &self.inner.coherence {
             Coherence::Hardware { sums, .. } => sums,
-            Coherence::Protocol(domain, _) => &domain.sums,
+            Coherence::Protocol(domain, _) => domain.sums(),
         }
     }
 

@@ -49,7 +49,7 @@ fn real(count: u64) -> f64 {
 }
 
 /// Names of the steps, from 1.
-const STEPS: [&str; 5] = ["base", "dw", "rf", "dd", "nil"];
+const STEPS: [&str; 6] = ["base", "dw", "rf", "dd", "nil", "deposit"];
 
 /// Returns the name of the step that all ranks report, from 1.
 fn step_name(step: f64) -> &'static str {
