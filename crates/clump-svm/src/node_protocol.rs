@@ -10,8 +10,7 @@ mod recalls;
 use crate::breakdown::SentMessages;
 use crate::local_rank::LocalRank;
 use crate::mailbox::{
-    CONTROL_REGION, Call, MAYBE_WRITTEN, Mailbox, RightsStep, Slot, control_bytes, ends_at_once,
-    op, result, turn_place,
+    CONTROL_REGION, Call, Mailbox, Slot, control_bytes, ends_at_once, op, result, turn_place,
 };
 use crate::node_pages::{NodePages, PAGE, PageFailure};
 use crate::node_regions::NodeRegions;
@@ -204,23 +203,6 @@ impl NodeProtocol {
             Some(why) => local.answer(mailbox, slot, why),
             None if ends_at_once(call.op) => local.answer(mailbox, slot, result::DONE),
             None => {}
-        }
-    }
-
-    /// Notes pages as written, as far as they exist.
-    fn note_written(&mut self, rank: u16, written: Vec<RightsStep>, context: &mut dyn NodeRegions) {
-        let Some((settings, state)) = self.state.as_mut().filter(|(own, _)| own.scans) else {
-            return;
-        };
-        for step in written {
-            let end = step.first.saturating_add(step.pages).min(settings.pages);
-            let maybe = step.access == MAYBE_WRITTEN;
-            for page in step.first..end {
-                let mut written = || !maybe || self.pages.may_differ(context, page);
-                if state.has_page(page) && written() {
-                    state.note_written(rank, page);
-                }
-            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! Diffs: the bytes of an interval, on their way to the homes of its pages.
 
 use super::NodeProtocol;
+use crate::mailbox::{MAYBE_WRITTEN, RightsStep};
 use crate::node_pages::PageFailure;
 use crate::node_regions::NodeRegions;
 use clump_hlrc::{DiffHeader, WrittenPage};
@@ -12,6 +13,28 @@ const HEADER: usize = 32;
 const NODE_TIME: usize = 10;
 
 impl NodeProtocol {
+    /// Notes pages as written, as far as they exist.
+    pub(super) fn note_written(
+        &mut self,
+        rank: u16,
+        written: Vec<RightsStep>,
+        context: &mut dyn NodeRegions,
+    ) {
+        let Some((settings, state)) = self.state.as_mut().filter(|(own, _)| own.scans) else {
+            return;
+        };
+        for step in written {
+            let end = step.first.saturating_add(step.pages).min(settings.pages);
+            let maybe = step.access == MAYBE_WRITTEN;
+            for page in step.first..end {
+                let mut written = || !maybe || self.pages.may_differ(context, page);
+                if state.has_page(page) && written() {
+                    state.note_written(rank, page);
+                }
+            }
+        }
+    }
+
     /// Sends the diffs of an interval to the home of its pages, in messages of one request each
     /// where pages share them: the home stores each as it arrives.
     pub(super) fn send_diffs(
