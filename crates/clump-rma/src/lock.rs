@@ -323,6 +323,7 @@ pub(crate) fn wake(inner: &Inner, rank: u32) {
 
 impl Lock {
     /// Returns the guard of a lock whose [`Guard::keep`] gave `claim` on this thread.
+    #[expect(clippy::needless_pass_by_value, reason = "the claim is used up")]
     pub fn resume(&self, claim: HeldClaim) -> Guard<'_> {
         let HeldClaim { position, word, cookie } = claim;
         debug_assert_eq!(cookie == 0, self.target.near.is_some(), "as it was acquired");

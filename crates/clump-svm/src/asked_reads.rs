@@ -31,6 +31,7 @@ pub(crate) enum AskedRead {
 impl AskedRead {
     /// Returns the read as words.
     pub(crate) fn pack(self) -> [u64; 3] {
+        debug_assert!(self.bytes() <= MAX_PIECE, "an answer fits into a message");
         match self {
             Self::Page { page, at, words } => [u64::from(words) << 2, u64::from(page), at],
             Self::Words { at, words } => [1 | u64::from(words) << 2, 0, at],
@@ -62,6 +63,7 @@ impl AskedRead {
     /// Carries the read out at the node whose memory it is; none if that has no such place.
     fn carry_out(self, node: u32, context: &mut dyn NodeRegions) -> Option<Vec<u8>> {
         let name = |region| SegmentName::of_node(node, region);
+        debug_assert!(self.bytes() <= MAX_PIECE, "an answer fits into a message");
         let mut bytes = vec![0; self.bytes()];
         let mut read = |region: u8, at: u64, to: &mut [u8]| {
             let cells = context.segment(name(region), at, to.len() as u64).ok()?;
@@ -85,6 +87,7 @@ impl AskedRead {
                 bytes.copy_from_slice(&found.to_le_bytes());
             }
         }
+        debug_assert_eq!(bytes.len(), self.bytes(), "all of it");
         Some(bytes)
     }
 }
@@ -108,17 +111,20 @@ pub(crate) fn answer(
     [rank, rest @ ..]: [u64; 4],
     context: &mut dyn NodeRegions,
 ) -> Option<ServiceMessage> {
+    debug_assert_ne!(from, node, "a node reads its own memory itself");
     let payload = AskedRead::unpack(rest)?.carry_out(node, context)?;
     Some(ServiceMessage { node: from, code: TOLD_CODE, words: [rank, 0, 0, 0], payload })
 }
 
 /// Leaves what was read where the rank finds it. Returns false if it does not fit.
 pub(crate) fn leave(cells: &Cells, rank: u32, payload: &[u8]) -> bool {
+    debug_assert!(!payload.is_empty(), "something was read");
     payload.len() <= MAX_PIECE && cells.write(fetch_log_place(rank), payload)
 }
 
 /// Takes what was left for this rank.
 pub(crate) fn take(cells: &Cells, rank: u32, to: &mut [u8]) -> bool {
+    debug_assert!(to.len() <= MAX_PIECE, "that is the room for it");
     cells.read(fetch_log_place(rank), to)
 }
 

@@ -285,6 +285,7 @@ impl Caller {
         // What was read lies there until the next one.
         let _one = self.asking.lock();
         self.call((call, &[]), None, |_| ())?;
+        debug_assert!(!to.is_empty(), "something was asked for");
         let taken = asked_reads::take(&self.cells, self.local_rank, to);
         if taken { Ok(()) } else { Err(CallFailure::Result(result::MISUSE)) }
     }

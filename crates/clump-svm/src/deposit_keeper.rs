@@ -61,6 +61,8 @@ impl DepositKeeper {
     ) -> crate::Result<Self> {
         let node = context.node();
         let (number, nodes) = (node.node() as u16, node.nnodes() as u16);
+        debug_assert!(nodes > 1 && number < nodes, "one of several nodes");
+        debug_assert!(settings.pages > 0, "a heap has pages");
         let layout = DepositLayout::new(nodes, node.ranks() as u32, settings.pages);
         mapped(node, RECORD_REGION, layout.end())?;
         region(node, LOCK_REGION, LOCK_BYTES)?;
@@ -85,7 +87,8 @@ impl DepositKeeper {
     /// Opens the port of the thread that has opened the heap, once all nodes have their memory.
     pub(crate) fn open_port(&self) -> crate::Result<OwnPort> {
         let port = RankPort::open(&self.context, &self.rules, &self.caller)?;
-        PORT.with(|own| own.get().replace(Some(port)));
+        let before = PORT.with(|own| own.get().replace(Some(port)));
+        debug_assert!(before.is_none(), "a thread opens its port once");
         Ok(OwnPort(()))
     }
 
@@ -122,6 +125,7 @@ impl DepositKeeper {
         rights: &dyn PageRights,
         (page, page_use): (u32, PageUse),
     ) -> Result<bool, CallFailure> {
+        debug_assert!(page < self.rules.pages, "the page exists");
         self.caller.threads().are_several();
         self.with_port(|port| {
             let acquired = || self.pass(port, rights);
@@ -136,6 +140,7 @@ impl DepositKeeper {
     /// Takes the rights that what the node has consumed asks for.
     fn pass(&self, port: &RankPort, rights: &dyn PageRights) -> Result<(), CallFailure> {
         let _one = self.passing.lock();
+        debug_assert!(self.rules.nodes > 1, "others have written");
         let me = self.context.node().node() as u16;
         let is_home = |page: u32| self.rank.known_home(port, page) == Some(me);
         self.rank.pass(port, |pages| rights.drop_pages(pages, &is_home))
@@ -147,13 +152,18 @@ impl DepositKeeper {
     }
 
     fn publish_by(&self, port: &RankPort, written: &[u32]) -> Result<(), CallFailure> {
+        debug_assert!(written.is_sorted(), "pages ascend");
+        debug_assert!(written.last().is_none_or(|&page| page < self.rules.pages), "pages exist");
         let map = self.context.node().rank_map();
         self.rank.publish(port, written, |node| map.ranks_of(u32::from(node)).len() as u32)
     }
 
     fn lock_place(&self, lock: u64) -> (u16, u64) {
         let layout = self.rank.layout();
-        (layout.keeper(lock), lock / u64::from(layout.nodes()))
+        let place = (layout.keeper(lock), lock / u64::from(layout.nodes()));
+        debug_assert!(place.0 < self.rules.nodes, "a node of the job");
+        debug_assert_eq!(place.1 * u64::from(self.rules.nodes) + u64::from(place.0), lock);
+        place
     }
 
     /// Waits for a lock, and acquires what its last holder has released.
@@ -167,6 +177,7 @@ impl DepositKeeper {
                 return Err(CallFailure::Result(result::MISUSE));
             }
             let word = port.acquire_lock(lock, self.lock_place(lock))?;
+            debug_assert!(port.has_lock(lock), "this thread has it");
             self.rank.consume_lock(port, word)?;
             self.pass(port, rights)
         })
@@ -179,6 +190,7 @@ impl DepositKeeper {
                 return Err(CallFailure::Result(result::MISUSE));
             }
             self.publish_by(port, written)?;
+            debug_assert!(port.has_lock(lock), "nobody takes a lock away");
             port.release_lock(lock, self.lock_place(lock), self.rank.lock_word(port))
         })
     }
@@ -191,6 +203,7 @@ impl DepositKeeper {
     ) -> Result<(), CallFailure> {
         self.with_port(|port| {
             self.publish_by(port, written)?;
+            debug_assert!(self.rank.layout().keeper(flag) < self.rules.nodes, "a node of the job");
             let set = self.rank.set_flag(port, flag, value)?;
             if set { Ok(()) } else { Err(CallFailure::Result(result::MISUSE)) }
         })
@@ -203,6 +216,7 @@ impl DepositKeeper {
         rights: &dyn PageRights,
     ) -> Result<(), CallFailure> {
         self.with_port(|port| {
+            debug_assert!(self.rank.layout().keeper(flag) < self.rules.nodes, "a node of the job");
             if !self.rank.await_flag(port, flag, value)? {
                 return Err(CallFailure::Result(result::MISUSE));
             }
@@ -214,7 +228,8 @@ impl DepositKeeper {
     pub(crate) fn meet(&self, team: &Team, rights: &dyn PageRights) -> crate::Result<()> {
         // A rank without a port comes, too: the others wait for it.
         let arrival = self.with_port(|port| Ok(self.rank.arrival(port)));
-        let mut time = arrival.unwrap_or_else(|_| self.rank.no_time());
+        let mut time = arrival.unwrap_or_else(|_| self.rank.layout().no_time());
+        debug_assert_eq!(time.len(), usize::from(self.rules.nodes), "an interval a node");
         team.all_reduce_slice(&mut time, Max)?;
         checked(self.with_port(|port| {
             self.rank.consume(port, &mut time)?;
@@ -227,6 +242,7 @@ impl DepositKeeper {
         let (first, pages, rule) = self.rule(words)?;
         let mut table = self.rules.table.write().unwrap_or_else(PoisonError::into_inner);
         let placed = table.insert(first, pages, rule);
+        debug_assert!(!placed || pages > 0, "a rule is of pages");
         if placed { Ok(()) } else { Err(CallFailure::Result(result::MISUSE)) }
     }
 
@@ -238,6 +254,7 @@ impl DepositKeeper {
         let rule = place_rule(rule, node, self.rules.nodes).ok_or(misuse)?;
         let end = first.checked_add(pages).filter(|&end| end <= u64::from(self.rules.pages));
         end.ok_or(misuse)?;
+        debug_assert!(first + pages <= u64::from(u32::MAX), "pages are counted in 32 bits");
         Ok((first as u32, pages as u32, rule.into()))
     }
 
@@ -247,6 +264,7 @@ impl DepositKeeper {
         let home = |page: u32| rule.home_of(page, pages, self.rules.nodes);
         let homes: Vec<u64> =
             (0..pages).map(|page| home(page).map_or(0, |home| u64::from(home) + 1)).collect();
+        debug_assert_eq!(homes.len(), pages as usize, "a home for each page");
         let at = self.rank.layout().home(first);
         self.with_port(|port| {
             for node in 0..self.rules.nodes {

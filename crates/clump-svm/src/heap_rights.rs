@@ -45,6 +45,7 @@ impl HeapRights {
     ) -> Result<Self> {
         let table = RightsTable::new(view.bytes() / PAGE)?;
         let (sums, supply) = (Sums::of(context), MachineSupply::new(context.node().ranks()));
+        debug_assert!(view.bytes().is_multiple_of(PAGE), "a view of whole pages");
         let (context, changing) = (context.clone(), HandlerLock::default());
         Ok(Self { context, view, engine, heap, supply, table, changing, sums })
     }
@@ -84,6 +85,7 @@ impl HeapRights {
     /// Changes rights as the interface says.
     pub(crate) fn change(&self, step: RightsStep, keeper: &Keeper) {
         let RightsStep { first, pages, access } = step;
+        debug_assert!(pages > 0, "a step concerns pages");
         let rights = match access {
             None => Rights::None,
             // Stores that are found by scans need no right.
@@ -123,6 +125,7 @@ impl HeapRights {
     /// Scans pages that are about to be taken away, and logs those that were written: the interface
     /// reads the log as it takes a lock back, and before each call.
     fn log_stores(&self, caller: &Caller, (first, pages): (u32, u32)) {
+        debug_assert!(self.engine.scans(), "stores are found by scans");
         let mut found = 0;
         let all = RightsStep { first, pages, access: MAYBE_WRITTEN };
         let mut step = all;
@@ -166,6 +169,7 @@ impl HeapRights {
     /// Maps a page again on which there are rights: another thread had the same fault before, or
     /// the kernel has reclaimed the page.
     pub(crate) fn restore(&self, page: u32) {
+        debug_assert!((page as usize) < self.view.bytes() / PAGE, "a page of the heap");
         let _one = self.changing.lock();
         let rights = self.table.get(page);
         match &self.engine {
@@ -205,6 +209,7 @@ impl HeapRights {
         is_home: &dyn Fn(u32) -> bool,
         keeper: &Keeper,
     ) {
+        debug_assert!(pages.end as usize <= self.view.bytes() / PAGE, "pages of the heap");
         let mut run: Option<Range<u32>> = None;
         let drop = |run: Range<u32>| {
             let (first, pages) = (run.start, run.end - run.start);
@@ -235,12 +240,14 @@ impl HeapRights {
         if !is_current() {
             return false;
         }
+        debug_assert!((page as usize) < self.view.bytes() / PAGE, "a page of the heap");
         let stores = stores && !self.engine.scans();
         let rights = if stores { Rights::Write } else { Rights::Read };
         if self.table.get(page) < rights {
             self.table.set(page, 1, rights);
             self.grant((page, 1), rights);
         }
+        debug_assert!(self.table.get(page) >= rights, "the rank has it");
         true
     }
 
@@ -256,6 +263,7 @@ impl HeapRights {
         self.table.take_noted(|page, _| pages.push(page));
         pages.sort_unstable();
         pages.dedup();
+        debug_assert!(pages.is_sorted(), "each once");
         for &page in &pages {
             if self.table.get(page) == Rights::Write {
                 self.table.set(page, 1, Rights::Read);

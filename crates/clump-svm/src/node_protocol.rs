@@ -1,7 +1,6 @@
 //! The protocol of one node, driven by its interface: calls of its ranks and messages of other
 //! nodes go in, pages change, answers and messages come out.
 
-mod asks;
 mod diffs;
 mod leases;
 mod periods;

@@ -44,7 +44,10 @@ impl PlacementRules {
     /// Returns the home of a page; none where the first use decides.
     pub(crate) fn home(&self, page: u32) -> Option<u16> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        table.home_of(page, self.pages, self.nodes)
+        debug_assert!(page < self.pages, "the page exists");
+        let home = table.home_of(page, self.pages, self.nodes);
+        debug_assert!(home.is_none_or(|home| home < self.nodes), "a node of the job");
+        home
     }
 }
 
@@ -101,6 +104,8 @@ impl RankPort {
         let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<_>>()?;
         let (context, rules, caller) = (context.clone(), rules.clone(), caller.clone());
         let (ahead, held) = Default::default();
+        debug_assert_eq!(u32::from(rules.nodes), node.nnodes(), "rules of this job");
+        debug_assert!(nodes.len() > 1, "one of several nodes");
         Ok(Self {
             context,
             rma,
@@ -130,6 +135,7 @@ impl RankPort {
         (pages, to): (&[u32], &mut [PageBytes]),
         (at, words): (u64, &mut [u64]),
     ) -> Result<(), CallFailure> {
+        debug_assert_eq!(pages.len(), to.len(), "a place for each page");
         let mut bytes = vec![0; PAGE + size_of_val(words)];
         for (&page, to) in pages.iter().zip(to) {
             let read = AskedRead::Page { page, at, words: words.len() as u32 };
@@ -144,11 +150,16 @@ impl RankPort {
     /// Returns pages to be fetched with one that this thread reads.
     pub(crate) fn ahead_of(&self, page: u32) -> Range<u32> {
         // A fault inside the stack asks the interface for each.
-        if self.has_stack() { self.ahead.borrow_mut().on_fault(page) } else { 0..0 }
+        debug_assert!(page < self.rules.pages, "the page exists");
+        let ahead = if self.has_stack() { self.ahead.borrow_mut().on_fault(page) } else { 0..0 };
+        debug_assert!(ahead.is_empty() || ahead.start > page, "pages behind it");
+        ahead
     }
 
     /// Reads words of another node by the interface of this one.
     fn ask_words(&self, node: u16, read: AskedRead, to: &mut [u64]) -> Result<(), CallFailure> {
+        debug_assert_eq!(read.bytes(), size_of_val(to), "all of them");
+        debug_assert!(!self.has_stack() || !to.is_empty(), "words to be read");
         let mut bytes = vec![0; size_of_val(to)];
         self.caller.ask(node, read, &mut bytes)?;
         copy_words(&bytes, to);
@@ -156,6 +167,8 @@ impl RankPort {
     }
 
     fn target(&self, node: u16) -> Result<&NodeTargets, CallFailure> {
+        debug_assert_eq!(self.nodes.len(), usize::from(self.rules.nodes), "all nodes of the job");
+        debug_assert!(node < self.rules.nodes, "a node of the job");
         self.nodes.get(usize::from(node)).ok_or(CallFailure::Result(result::MISUSE))
     }
 
@@ -175,6 +188,7 @@ impl RankPort {
     }
 
     fn word(&self, at: u64) -> &clump_os::sync::AtomicU64 {
+        debug_assert!(at.is_multiple_of(8), "words are aligned");
         // The layout is that of the region, which is mapped whole.
         match self.records.word(at) {
             Some(word) => word,
@@ -188,6 +202,7 @@ impl RankPort {
         lock: u64,
         (keeper, index): (u16, u64),
     ) -> Result<u64, CallFailure> {
+        debug_assert!(!self.has_lock(lock), "a rank has a lock once");
         let claim = self.target(keeper)?.locks.lock(index);
         let guard = self.checked(claim.acquire())?;
         let word = guard.word();
@@ -212,18 +227,23 @@ impl RankPort {
         let claim = claim.ok_or(CallFailure::Result(result::MISUSE))?;
         let lock = self.target(keeper)?.locks.lock(index);
         let mut guard = lock.resume(claim);
+        debug_assert!(guard.word() == 0 || word != 0, "a lock that has a time keeps one");
         guard.set_word(word);
         self.checked(guard.release())
     }
 
     /// Writes words of another node.
     pub(crate) fn put_words(&self, node: u16, at: u64, words: &[u64]) -> Result<(), CallFailure> {
+        debug_assert!(!words.is_empty() && at.is_multiple_of(8), "whole words");
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        debug_assert_eq!(bytes.len(), size_of_val(words), "all of them");
         self.checked(self.target(node)?.records.put_bytes(at, &bytes))
     }
 
     fn commit(&self, name: SegmentName, page: u32) -> Result<(), CallFailure> {
-        let (node, place) = (self.context.node(), u64::from(page) * PAGE as u64);
+        debug_assert!(page < self.rules.pages, "the page exists");
+        debug_assert!(name == self.heap || name == self.twin, "frames and twins are committed");
+        let (node, place) = (self.context.node(), place(page));
         let mut supply = MachineSupply::new(node.ranks());
         let committed = node.commit(name, (place, PAGE as u64), &mut supply);
         committed.map_err(|_| CallFailure::Result(result::NO_MEMORY))
@@ -252,11 +272,13 @@ impl DepositPort for RankPort {
     }
 
     fn exchange(&self, at: u64, old: u64, new: u64) -> bool {
+        debug_assert_ne!(old, new, "a change");
         let (done, missed) = (Ordering::SeqCst, Ordering::Acquire);
         self.word(at).compare_exchange(old, new, done, missed).is_ok()
     }
 
     fn set_bits(&self, at: u64, bits: u64) -> u64 {
+        debug_assert_ne!(bits, 0, "there are bits to be set");
         self.word(at).fetch_or(bits, Ordering::SeqCst)
     }
 
@@ -280,6 +302,7 @@ impl DepositPort for RankPort {
     }
 
     fn wait_deposited(&self, at: u64, least: u64) -> Result<(), CallFailure> {
+        debug_assert!(at.is_multiple_of(8), "words are aligned");
         if !self.has_stack() {
             let mut waiter = Waiter::new(self.context.spin_policy());
             while self.load(at) < least {
@@ -293,7 +316,9 @@ impl DepositPort for RankPort {
             return Ok(());
         }
         let own = self.target(self.context.node().node() as u16)?;
-        self.checked(own.records.wait_until(at, Comparison::AtLeast, least)).map(drop)
+        let seen = self.checked(own.records.wait_until(at, Comparison::AtLeast, least))?;
+        debug_assert!(seen >= least, "that ended the wait");
+        Ok(())
     }
 
     fn wake(&self, at: u64) {
@@ -303,11 +328,14 @@ impl DepositPort for RankPort {
     }
 
     fn read_frame(&self, page: u32, to: &mut PageBytes) {
+        debug_assert!(page < self.rules.pages, "the page exists");
         let there = self.frames.read(place(page), to);
         debug_assert!(there, "page {page} of the heap is mapped");
     }
 
     fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) -> Result<(), CallFailure> {
+        debug_assert!(first + bytes.len() <= PAGE, "of one page");
+        debug_assert!(page < self.rules.pages, "the page exists");
         if bytes.len() == PAGE {
             self.commit(self.heap, page)?;
         }
@@ -317,22 +345,27 @@ impl DepositPort for RankPort {
     }
 
     fn read_twin(&self, page: u32, to: &mut PageBytes) {
+        debug_assert!(page < self.rules.pages, "the page exists");
         let there = self.twins.read(place(page), to);
         debug_assert!(there, "the twin of page {page} is mapped");
     }
 
     fn write_twin(&self, page: u32, bytes: &PageBytes) -> Result<(), CallFailure> {
         self.commit(self.twin, page)?;
+        debug_assert!(page < self.rules.pages, "the page exists");
         let there = self.twins.write(place(page), bytes);
         debug_assert!(there, "the twin of page {page} is mapped");
         Ok(())
     }
 
     fn difference(&self, twin: &PageBytes, page: &PageBytes) -> Diff {
-        difference(twin, page)
+        let diff = difference(twin, page);
+        debug_assert_eq!(diff.is_empty(), twin == page, "what differs is found");
+        diff
     }
 
     fn placed_home(&self, page: u32) -> Option<u16> {
+        debug_assert!(page < self.rules.pages, "the page exists");
         self.rules.home(page)
     }
 
@@ -344,6 +377,8 @@ impl DepositPort for RankPort {
         (at, words): (u64, &mut [u64]),
     ) -> Result<(), CallFailure> {
         debug_assert_eq!(pages.len(), to.len(), "a place for each page");
+        debug_assert!(pages.is_sorted() && !pages.is_empty(), "pages ascend");
+        debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
         if !self.has_stack() {
             return self.ask_pages(home, (pages, to), (at, words));
         }
@@ -379,10 +414,12 @@ impl DepositPort for RankPort {
     }
 
     fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
+        debug_assert!(at.is_multiple_of(8), "words are aligned");
         self.checked(self.target(node)?.records.update(at, AtomicOp::Max, value))
     }
 
     fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
+        debug_assert!(node < self.rules.nodes, "a node of the job");
         self.rma.fence();
         self.raise(node, at, value)?;
         if u32::from(node) == self.context.node().node() {
@@ -392,6 +429,7 @@ impl DepositPort for RankPort {
     }
 
     fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), CallFailure> {
+        debug_assert!(at.is_multiple_of(8), "words are aligned");
         let target = &self.target(node)?.records;
         self.checked(target.when(at, Comparison::AtLeast, least)).map(drop)
     }
@@ -402,17 +440,21 @@ impl DepositPort for RankPort {
             self.ask_words(node, AskedRead::Claim { at, value }, &mut word)?;
             return Ok(word[0]);
         }
+        debug_assert_ne!(value, 0, "0 is no claim");
         let before = self.checked(self.target(node)?.records.compare_swap(at, 0, value))?;
         Ok(if before == 0 { value } else { before })
     }
 
     fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), CallFailure> {
+        debug_assert!(!runs.is_empty(), "there is something to deposit");
+        debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
         self.rma.fence();
         let target = &self.target(home)?.heap;
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for run in runs {
             for (first, data) in run.diff.runs() {
                 let more = RUN_HEAD + data.len();
+                debug_assert!(first + data.len() <= PAGE, "a run of one page");
                 if bytes + more > MAX_PIECE {
                     self.checked(target.apply(&batch, &[]))?;
                     (batch, bytes) = (Vec::new(), 0);
@@ -431,6 +473,8 @@ impl DepositPort for RankPort {
         words: &[u64],
         (slot, values): (u64, [u64; 3]),
     ) -> Result<(), CallFailure> {
+        debug_assert!(parts.iter().all(|(_, part)| part.end <= words.len()), "parts of them");
+        debug_assert!(slot.is_multiple_of(8), "a slot of words");
         let target = &self.target(node)?.records;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let runs: Vec<(u64, &[u8])> = parts

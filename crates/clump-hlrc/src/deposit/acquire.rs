@@ -1,8 +1,8 @@
-//! What a rank does at acquires: its node consumes notices, and it passes them.
+//! Acquires: the node of a rank consumes notices, and the rank passes them.
 
 use crate::deposit::copy_word::CopyWord;
 use crate::deposit::layout::DepositLayout;
-use crate::deposit::notices::{NoticePlace, Notices};
+use crate::deposit::notices::{NoticePlace, Notices, slot_check};
 use crate::deposit::port::DepositPort;
 use crate::deposit::rank::DepositRank;
 use std::ops::Range;
@@ -20,11 +20,6 @@ enum SlotRead {
     Lost { number: u64, position: u64 },
 }
 
-/// Returns the third word of a slot, by which one that was read while it changed is told.
-pub(super) fn slot_check(number: u64, place: u64) -> u64 {
-    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.rotate_left(17)
-}
-
 impl DepositRank {
     /// Acquires `time`: the node consumes all notices up to it, and up to all that those depend on.
     /// The rank then [passes](DepositRank::pass) them.
@@ -32,11 +27,11 @@ impl DepositRank {
     /// # Errors
     /// Fails if a rank has died.
     pub fn consume<P: DepositPort>(&self, port: &P, time: &mut [u64]) -> Result<(), P::Error> {
-        debug_assert_eq!(time.len(), usize::from(self.layout.nodes()), "an interval a node");
+        debug_assert_eq!(time.len(), usize::from(self.node.layout.nodes()), "an interval a node");
         loop {
-            let missing = self.with_node(port, || self.consume_deposited(port, time))?;
+            let missing = self.node.with_node(port, || self.consume_deposited(port, time))?;
             let Some((writer, number)) = missing else { return Ok(()) };
-            port.wait_deposited(self.layout.slot(writer, number), number)?;
+            port.wait_deposited(self.node.layout.slot(writer, number), number)?;
         }
     }
 
@@ -45,10 +40,10 @@ impl DepositRank {
         loop {
             let mut missing = None;
             let mut has_grown = false;
-            for writer in self.others() {
-                while self.consumed(port, writer) < time[usize::from(writer)] {
+            for writer in self.node.others() {
+                while self.node.consumed(port, writer) < time[usize::from(writer)] {
                     let Some(seen) = self.consume_next(port, writer) else {
-                        missing = Some((writer, self.consumed(port, writer) + 1));
+                        missing = Some((writer, self.node.consumed(port, writer) + 1));
                         break;
                     };
                     for (own, seen) in time.iter_mut().zip(seen) {
@@ -66,16 +61,16 @@ impl DepositRank {
     /// Consumes the next interval of a writer, if its notices are here. Returns the time that it
     /// depends on.
     fn consume_next<P: DepositPort>(&self, port: &P, writer: u16) -> Option<Vec<u64>> {
-        let pair = self.layout.consumed(writer);
+        let pair = self.node.layout.consumed(writer);
         let number = port.load(pair) + 1;
         let (number, position, time) = match self.read_slot(port, writer, number) {
             SlotRead::Earlier => return None,
             SlotRead::Notices(place) => {
                 let notices = self.read_notices(port, writer, place)?;
                 for page in notices.pages.into_iter().flatten() {
-                    let word = CopyWord(port.load(self.layout.copy(page)));
+                    let word = CopyWord(port.load(self.node.layout.copy(page)));
                     if word.is_fetched() {
-                        port.set_bits(self.layout.copy(page), CopyWord::STALE);
+                        port.set_bits(self.node.layout.copy(page), CopyWord::STALE);
                     }
                 }
                 (number, place.end(), notices.time)
@@ -92,7 +87,7 @@ impl DepositRank {
     }
 
     fn read_slot<P: DepositPort>(&self, port: &P, writer: u16, number: u64) -> SlotRead {
-        let at = self.layout.slot(writer, number);
+        let at = self.node.layout.slot(writer, number);
         let (found, word, check) = (port.load(at), port.load(at + 8), port.load(at + 16));
         if found < number || check != slot_check(found, word) {
             return SlotRead::Earlier;
@@ -111,8 +106,9 @@ impl DepositRank {
         place: NoticePlace,
     ) -> Option<Notices> {
         let words = place.position..place.end();
-        let words: Vec<_> = words.map(|at| port.load(self.layout.notice(writer, at))).collect();
-        let notices = Notices::from_words(&words, self.layout.nodes(), self.config.pages);
+        let words: Vec<_> =
+            words.map(|at| port.load(self.node.layout.notice(writer, at))).collect();
+        let notices = Notices::from_words(&words, self.node.layout.nodes(), self.node.config.pages);
         if notices.is_none() {
             clump_bug::bug!("notices of node {writer} are none: {words:?}");
         }
@@ -130,20 +126,21 @@ impl DepositRank {
         mut drop: impl FnMut(Range<u32>),
     ) -> Result<(), P::Error> {
         let news = |writer: u16| {
-            port.load(self.layout.passed(self.config.rank, writer)) < self.consumed(port, writer)
+            port.load(self.node.layout.passed(self.node.config.rank, writer))
+                < self.node.consumed(port, writer)
         };
-        if !self.others().any(news) {
+        if !self.node.others().any(news) {
             return Ok(());
         }
-        let pairs = self.with_node(port, || {
+        let pairs = self.node.with_node(port, || {
             let pair = |writer| {
-                let at = self.layout.consumed(writer);
+                let at = self.node.layout.consumed(writer);
                 (writer, port.load(at), port.load(at + 8))
             };
-            self.others().map(pair).collect::<Vec<_>>()
+            self.node.others().map(pair).collect::<Vec<_>>()
         })?;
         for (writer, until, position) in pairs {
-            let pair = self.layout.passed(self.config.rank, writer);
+            let pair = self.node.layout.passed(self.node.config.rank, writer);
             while port.load(pair) < until {
                 let number = port.load(pair) + 1;
                 let (number, position) = match self.read_slot(port, writer, number) {
@@ -154,7 +151,7 @@ impl DepositRank {
                         (number, place.end())
                     }
                     SlotRead::Earlier | SlotRead::Lost { .. } => {
-                        drop(0..self.config.pages);
+                        drop(0..self.node.config.pages);
                         (until, position)
                     }
                 };

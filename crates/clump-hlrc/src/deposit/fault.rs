@@ -1,4 +1,4 @@
-//! What a rank does at page faults: the node's copy is made current, and rights are granted on it.
+//! Page faults: the node's copy is made current, and rights are granted on it.
 
 use crate::deposit::copy_word::CopyWord;
 use crate::deposit::layout::DepositLayout;
@@ -44,9 +44,9 @@ impl DepositRank {
         mut acquired: impl FnMut() -> Result<(), P::Error>,
         mut grant: impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool,
     ) -> Result<bool, P::Error> {
-        let stores = self.config.scans || page_use == PageUse::Stores;
-        let home = self.home(port, page, stores)?;
-        if home == Some(self.config.node) {
+        let stores = self.node.config.scans || page_use == PageUse::Stores;
+        let home = self.node.home(port, page, stores)?;
+        if home == Some(self.node.config.node) {
             grant(page, page_use, &|| true);
             return Ok(false);
         }
@@ -56,7 +56,9 @@ impl DepositRank {
             match self.try_obtain(port, (page, home), &ahead, (stores, page_use, &mut grant))? {
                 Step::Granted => return Ok(fetched),
                 Step::Again => {}
-                Step::AwaitDeposit => self.await_unlocked(port, self.layout.deposit(page))?,
+                Step::AwaitDeposit => {
+                    self.node.await_unlocked(port, self.node.layout.deposit(page))?
+                }
                 Step::Fetched { time, copies } => {
                     fetched |= home.is_some();
                     if let Some(mut time) = time {
@@ -83,11 +85,11 @@ impl DepositRank {
             &mut impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool,
         ),
     ) -> Result<Step, P::Error> {
-        self.lock_page(port, page)?;
+        self.node.lock_page(port, page)?;
         let step = (|| {
-            if !self.is_current(port, page) {
+            if !self.node.is_current(port, page) {
                 // A fetch must find what the node has written itself.
-                if port.load(self.layout.deposit(page)) != 0 {
+                if port.load(self.node.layout.deposit(page)) != 0 {
                     return Ok(Step::AwaitDeposit);
                 }
                 return match home {
@@ -95,23 +97,23 @@ impl DepositRank {
                     None => Ok(self.zeroes(port, page)),
                 };
             }
-            if stores && !self.copy_word(port, page).has_twin() {
+            if stores && !self.node.copy_word(port, page).has_twin() {
                 let mut bytes = [0; PAGE_BYTES];
                 port.read_frame(page, &mut bytes);
                 port.write_twin(page, &bytes)?;
-                self.change_copy(port, page, CopyWord::with_twin);
+                self.node.change_copy(port, page, CopyWord::with_twin);
             }
-            let granted = grant(page, page_use, &|| self.is_current(port, page));
+            let granted = grant(page, page_use, &|| self.node.is_current(port, page));
             Ok(if granted { Step::Granted } else { Step::Again })
         })();
-        self.unlock_page(port, page);
+        self.node.unlock_page(port, page);
         step
     }
 
     /// Makes a page current that nobody has written: it has no home, and is zero.
     fn zeroes<P: DepositPort>(&self, port: &P, page: u32) -> Step {
         let generation = port.load(DepositLayout::GENERATION);
-        self.change_copy(port, page, |word| word.refetched(generation));
+        self.node.change_copy(port, page, |word| word.refetched(generation));
         Step::Fetched { time: None, copies: Vec::new() }
     }
 
@@ -123,13 +125,17 @@ impl DepositRank {
         (page, fetches): (u32, u64),
         grant: Option<&mut impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool>,
     ) -> Result<(), P::Error> {
-        self.lock_page(port, page)?;
+        self.node.lock_page(port, page)?;
         let is_same = |word: CopyWord| word.fetches() == fetches;
-        self.change_copy(port, page, |word| if is_same(word) { word.ahead(false) } else { word });
+        self.node.change_copy(
+            port,
+            page,
+            |word| if is_same(word) { word.ahead(false) } else { word },
+        );
         if let Some(grant) = grant {
-            grant(page, PageUse::Loads, &|| self.is_current(port, page));
+            grant(page, PageUse::Loads, &|| self.node.is_current(port, page));
         }
-        self.unlock_page(port, page);
+        self.node.unlock_page(port, page);
         Ok(())
     }
 
@@ -141,19 +147,20 @@ impl DepositRank {
         ahead: &Range<u32>,
     ) -> Result<Step, P::Error> {
         let lacks = |&other: &u32| {
-            let same = other != page && self.known_home(port, other) == Some(home);
-            same && !self.is_current(port, other) && port.load(self.layout.deposit(other)) == 0
+            let same = other != page && self.node.known_home(port, other) == Some(home);
+            same && !self.node.is_current(port, other)
+                && port.load(self.node.layout.deposit(other)) == 0
         };
-        let end = ahead.end.min(self.config.pages);
+        let end = ahead.end.min(self.node.config.pages);
         let mut pages: Vec<u32> = (ahead.start.min(end)..end)
             .filter(lacks)
-            .filter(|&other| self.try_lock_page(port, other))
+            .filter(|&other| self.node.try_lock_page(port, other))
             .collect();
         let came_with = pages.clone();
         pages.push(page);
         pages.sort_unstable();
         let step = self.refetch(port, home, &pages);
-        came_with.iter().for_each(|&other| self.unlock_page(port, other));
+        came_with.iter().for_each(|&other| self.node.unlock_page(port, other));
         step
     }
 
@@ -167,20 +174,21 @@ impl DepositRank {
         debug_assert!(pages.is_sorted(), "pages ascend");
         let generation = port.load(DepositLayout::GENERATION);
         // Notices that come from here on may be of bytes that the fetch has not.
-        let begin = |page: &u32| self.change_copy(port, *page, |word| word.refetched(generation));
+        let begin =
+            |page: &u32| self.node.change_copy(port, *page, |word| word.refetched(generation));
         let before: Vec<_> = pages.iter().map(begin).collect();
         let mut bytes = vec![[0; PAGE_BYTES]; pages.len()];
-        let mut announced = self.no_time();
-        let len = if self.config.acquires_at_faults { announced.len() } else { 0 };
-        let words = (self.layout.announced(0), &mut announced[..len]);
+        let mut announced = self.node.layout.no_time();
+        let len = if self.node.config.acquires_at_faults { announced.len() } else { 0 };
+        let words = (self.node.layout.announced(0), &mut announced[..len]);
         port.fetch(home, pages, &mut bytes, words)?;
-        let later = |writer: u16| announced[usize::from(writer)] > self.consumed(port, writer);
-        let is_ahead = self.others().any(later);
+        let later = |writer: u16| announced[usize::from(writer)] > self.node.consumed(port, writer);
+        let is_ahead = self.node.others().any(later);
         let mut copies = Vec::new();
         for ((&page, before), fetched) in pages.iter().zip(before).zip(&bytes) {
             self.merge(port, page, (fetched, before.has_twin()))?;
-            self.change_copy(port, page, |word| word.ahead(is_ahead));
-            copies.push((page, self.copy_word(port, page).fetches()));
+            self.node.change_copy(port, page, |word| word.ahead(is_ahead));
+            copies.push((page, self.node.copy_word(port, page).fetches()));
         }
         Ok(Step::Fetched { time: is_ahead.then_some(announced), copies })
     }
@@ -200,9 +208,9 @@ impl DepositRank {
         } else {
             port.write_frame(page, 0, fetched)?;
         }
-        if has_twin || self.config.scans {
+        if has_twin || self.node.config.scans {
             port.write_twin(page, fetched)?;
-            self.change_copy(port, page, CopyWord::with_twin);
+            self.node.change_copy(port, page, CopyWord::with_twin);
         }
         Ok(())
     }

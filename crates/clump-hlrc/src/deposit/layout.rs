@@ -58,6 +58,11 @@ impl DepositLayout {
         self.nodes as u16
     }
 
+    /// Returns a time before all intervals: a number for each node.
+    pub fn no_time(&self) -> Vec<u64> {
+        vec![0; self.nodes as usize]
+    }
+
     /// Returns the pair of the intervals of `writer` that the node has consumed.
     pub fn consumed(&self, writer: u16) -> u64 {
         self.of_node(0, writer)

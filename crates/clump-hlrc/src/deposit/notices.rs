@@ -83,6 +83,11 @@ impl NoticePlace {
     }
 }
 
+/// Returns the third word of a slot, by which one that was read while it changed is told.
+pub(super) fn slot_check(number: u64, place: u64) -> u64 {
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.rotate_left(17)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! What a rank needs of its node's memory and of that of other nodes.
+//! Access of a rank to its node's memory, and operations on that of other nodes.
 
 use crate::diff::Diff;
 use std::ops::Range;

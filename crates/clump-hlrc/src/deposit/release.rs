@@ -1,15 +1,14 @@
-//! What a rank does at releases: deposits of bytes, then of notices.
+//! Releases: deposits of bytes, and then of notices.
 
-use crate::deposit::acquire::slot_check;
 use crate::deposit::copy_word::CopyWord;
 use crate::deposit::layout::{DepositLayout, RING_WORDS, SLOTS};
-use crate::deposit::notices::{NoticePlace, Notices};
+use crate::deposit::node_side::NodeSide;
+use crate::deposit::notices::{NoticePlace, Notices, slot_check};
 use crate::deposit::port::{DepositPort, DepositedRun, PAGE_BYTES};
-use crate::deposit::rank::DepositRank;
 use crate::diff::Diff;
 use std::collections::BTreeMap;
 
-/// What a rank has written.
+/// Written pages, compared with their twins.
 #[derive(Debug, Default)]
 struct Written {
     /// Pages with new bytes, in ascending order.
@@ -18,13 +17,15 @@ struct Written {
     runs: BTreeMap<u16, Vec<DepositedRun>>,
 }
 
-impl DepositRank {
-    /// Publishes pages that this rank has written: their bytes are at their homes, and its notices
-    /// on their way to all nodes, when it returns. Pages ascend. One thread of the rank at a time.
-    ///
-    /// # Errors
-    /// Fails if a node, or a rank, is lost, or if there is no memory for a twin.
-    pub fn publish<P: DepositPort>(
+/// Publication of what one rank has written.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    pub(super) node: NodeSide,
+}
+
+impl Publisher {
+    /// Publishes pages; see [`DepositRank::publish`](super::DepositRank::publish).
+    pub(super) fn publish<P: DepositPort>(
         &self,
         port: &P,
         written: &[u32],
@@ -33,19 +34,20 @@ impl DepositRank {
         if written.is_empty() && !self.has_news(port) {
             return Ok(());
         }
-        // From here on others of the node wait for it, with whom this rank may share pages.
+        // From here on other ranks of the node wait for it, since they may have written the same
+        // pages.
         let number = self.begin_interval(port)?;
         let written = self.written(port, written)?;
         for (home, runs) in &written.runs {
-            if self.config.acquires_at_faults {
-                port.raise(*home, self.layout.announced(self.config.node), number)?;
+            if self.node.config.acquires_at_faults {
+                port.raise(*home, self.node.layout.announced(self.node.config.node), number)?;
             }
             port.deposit_runs(*home, runs)?;
         }
         if !written.runs.is_empty() {
             port.complete()?;
             let deposited = written.runs.values().flatten();
-            deposited.for_each(|run| self.give_word(port, self.layout.deposit(run.page)));
+            deposited.for_each(|run| self.node.give_word(port, self.node.layout.deposit(run.page)));
         }
         self.wait_completed(port, number - 1)?;
         self.notify(port, (number, &written.pages), ranks_of)?;
@@ -60,7 +62,7 @@ impl DepositRank {
     }
 
     fn consumed_sum<P: DepositPort>(&self, port: &P) -> u64 {
-        self.others().map(|writer| self.consumed(port, writer)).sum()
+        self.node.others().map(|writer| self.node.consumed(port, writer)).sum()
     }
 
     /// Compares pages with their twins, which are as the pages then. This rank has the deposits of
@@ -69,8 +71,8 @@ impl DepositRank {
         debug_assert!(pages.is_sorted(), "ranks lock deposits of pages in one order");
         let mut written = Written::default();
         for &page in pages {
-            let home = self.home(port, page, true)?;
-            if home == Some(self.config.node) {
+            let home = self.node.home(port, page, true)?;
+            if home == Some(self.node.config.node) {
                 written.pages.push(page);
                 continue;
             }
@@ -78,10 +80,10 @@ impl DepositRank {
                 clump_bug::bug!("a claim finds a home");
                 continue;
             };
-            self.take_word(port, self.layout.deposit(page))?;
+            self.node.take_word(port, self.node.layout.deposit(page))?;
             let diff = self.take_diff(port, page)?;
             if diff.is_empty() {
-                self.give_word(port, self.layout.deposit(page));
+                self.node.give_word(port, self.node.layout.deposit(page));
             } else {
                 written.pages.push(page);
                 written.runs.entry(home).or_default().push(DepositedRun { page, diff });
@@ -92,9 +94,9 @@ impl DepositRank {
 
     /// Compares a page with its twin, which is as the page then.
     fn take_diff<P: DepositPort>(&self, port: &P, page: u32) -> Result<Diff, P::Error> {
-        self.lock_page(port, page)?;
+        self.node.lock_page(port, page)?;
         debug_assert!(
-            CopyWord(port.load(self.layout.copy(page))).has_twin(),
+            CopyWord(port.load(self.node.layout.copy(page))).has_twin(),
             "page {page} was written, and has a twin"
         );
         let (mut twin, mut now) = ([0; PAGE_BYTES], [0; PAGE_BYTES]);
@@ -103,13 +105,13 @@ impl DepositRank {
         port.read_frame(page, &mut now);
         let diff = port.difference(&twin, &now);
         let kept = if diff.is_empty() { Ok(()) } else { port.write_twin(page, &now) };
-        self.unlock_page(port, page);
+        self.node.unlock_page(port, page);
         kept.map(|()| diff)
     }
 
     /// Begins an interval of the node. Returns its number.
     fn begin_interval<P: DepositPort>(&self, port: &P) -> Result<u64, P::Error> {
-        self.with_node(port, || {
+        self.node.with_node(port, || {
             let number = port.load(DepositLayout::CLOSED) + 1;
             debug_assert!(number > port.load(DepositLayout::COMPLETED), "numbers ascend");
             port.store(DepositLayout::CLOSED_SUM, self.consumed_sum(port));
@@ -125,20 +127,20 @@ impl DepositRank {
         (number, pages): (u64, &[u32]),
         ranks_of: impl Fn(u16) -> u32,
     ) -> Result<(), P::Error> {
-        let mut time = self.with_node(port, || {
-            let nodes = 0..self.layout.nodes();
-            nodes.map(|node| self.consumed(port, node)).collect::<Vec<_>>()
+        let mut time = self.node.with_node(port, || {
+            let nodes = 0..self.node.layout.nodes();
+            nodes.map(|node| self.node.consumed(port, node)).collect::<Vec<_>>()
         })?;
-        if let Some(own) = time.get_mut(usize::from(self.config.node)) {
+        if let Some(own) = time.get_mut(usize::from(self.node.config.node)) {
             *own = number;
         }
         let words = Notices::of(time, pages.iter().copied()).to_words();
         let length = words.len() as u64;
-        for reader in self.others() {
+        for reader in self.node.others() {
             if !self.has_room(port, reader, (number, length)) {
                 self.learn_room(port, reader, ranks_of(reader))?;
             }
-            let sent = self.layout.sent(reader);
+            let sent = self.node.layout.sent(reader);
             let length = self.has_room(port, reader, (number, length)).then_some(length);
             if length.is_none() {
                 self.await_slot(port, reader, number)?;
@@ -157,9 +159,9 @@ impl DepositRank {
         reader: u16,
         (number, length): (u64, u64),
     ) -> bool {
-        let room = self.layout.room(reader);
+        let room = self.node.layout.room(reader);
         let (passed, position) = (port.load(room), port.load(room + 8));
-        let behind = port.load(self.layout.sent(reader)) + length;
+        let behind = port.load(self.node.layout.sent(reader)) + length;
         debug_assert!(number > passed, "nobody passes what was not sent");
         number - passed <= SLOTS && behind.saturating_sub(position) <= RING_WORDS
     }
@@ -175,7 +177,7 @@ impl DepositRank {
         let Some(before) = number.checked_sub(SLOTS).filter(|&before| before > 0) else {
             return Ok(());
         };
-        let slot = self.layout.slot(self.config.node, number);
+        let slot = self.node.layout.slot(self.node.config.node, number);
         let mut found = [0];
         while found[0] < before {
             port.read_words(reader, slot, &mut found)?;
@@ -193,11 +195,11 @@ impl DepositRank {
     ) -> Result<(), P::Error> {
         debug_assert!(ranks > 0, "a node has ranks");
         let mut pairs = vec![0; 2 * ranks as usize];
-        port.read_words(reader, self.layout.passed(0, self.config.node), &mut pairs)?;
+        port.read_words(reader, self.node.layout.passed(0, self.node.config.node), &mut pairs)?;
         let (pairs, _) = pairs.as_chunks::<2>();
         let least = |word: usize| pairs.iter().map(|pair| pair[word]).min().unwrap_or(0);
         let (number, position) = (least(0), least(1));
-        let room = self.layout.room(reader);
+        let room = self.node.layout.room(reader);
         port.store(room, number);
         port.store(room + 8, position);
         Ok(())
@@ -206,7 +208,7 @@ impl DepositRank {
     /// Ends an interval, all before which are completed.
     fn complete_interval<P: DepositPort>(&self, port: &P, number: u64) {
         debug_assert_eq!(port.load(DepositLayout::COMPLETED) + 1, number, "in turn");
-        port.store(self.layout.announced(self.config.node), number);
+        port.store(self.node.layout.announced(self.node.config.node), number);
         let ended = port.exchange(DepositLayout::COMPLETED, number - 1, number);
         debug_assert!(ended, "an interval is completed once");
         if port.load(DepositLayout::AWAITED) != 0 {
@@ -221,14 +223,26 @@ impl DepositRank {
         node: u16,
         (number, place, words): (u64, NoticePlace, &[u64]),
     ) -> Result<(), P::Error> {
-        let (me, word) = (self.config.node, place.pack());
-        let (slot, check) = (self.layout.slot(me, number), slot_check(number, word));
+        let (me, word) = (self.node.config.node, place.pack());
+        let (slot, check) = (self.node.layout.slot(me, number), slot_check(number, word));
         let length = place.length.map_or(0, |length| length as usize);
         debug_assert!(length == 0 || length == words.len(), "all or nothing");
         // Words up to the end of the ring, and those from its beginning on.
         let first = length.min((RING_WORDS - place.position % RING_WORDS) as usize);
-        let at = |skipped: usize| self.layout.notice(me, place.position + skipped as u64);
+        let at = |skipped: usize| self.node.layout.notice(me, place.position + skipped as u64);
         let parts = [(at(0), 0..first), (at(first), first..length)];
         port.deposit_notices(node, &parts, &words[..length], (slot, [number, word, check]))
+    }
+
+    /// Waits until an interval of the own node, and all before it, are completed.
+    fn wait_completed<P: DepositPort>(&self, port: &P, number: u64) -> Result<(), P::Error> {
+        loop {
+            let seen = port.load(DepositLayout::COMPLETED);
+            if seen >= number {
+                return Ok(());
+            }
+            port.set_bits(DepositLayout::AWAITED, 1);
+            port.wait_changed(DepositLayout::COMPLETED, seen)?;
+        }
     }
 }

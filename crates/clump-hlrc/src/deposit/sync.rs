@@ -8,17 +8,12 @@ use crate::deposit::rank::DepositRank;
 const NUMBER_BITS: u32 = 48;
 
 impl DepositRank {
-    /// Returns a time before all intervals.
-    pub fn no_time(&self) -> Vec<u64> {
-        vec![0; usize::from(self.layout.nodes())]
-    }
-
     /// Returns the word that travels with a lock which this rank releases, behind what it has
     /// published.
     pub fn lock_word<P: DepositPort>(&self, port: &P) -> u64 {
         let number = port.load(DepositLayout::CLOSED);
         debug_assert!(number < 1 << NUMBER_BITS, "intervals do not overflow");
-        u64::from(self.config.node) << NUMBER_BITS | number
+        u64::from(self.node.config.node) << NUMBER_BITS | number
     }
 
     /// Consumes what the word of a lock asks for, which this rank has acquired.
@@ -26,7 +21,7 @@ impl DepositRank {
     /// # Errors
     /// Fails if a rank has died.
     pub fn consume_lock<P: DepositPort>(&self, port: &P, word: u64) -> Result<(), P::Error> {
-        let mut time = self.no_time();
+        let mut time = self.node.layout.no_time();
         let (node, number) = (word >> NUMBER_BITS, word & ((1 << NUMBER_BITS) - 1));
         match time.get_mut(node as usize) {
             Some(own) => *own = number,
@@ -46,8 +41,8 @@ impl DepositRank {
         flag: u64,
         value: u64,
     ) -> Result<bool, P::Error> {
-        let (keeper, me) = (self.layout.keeper(flag), u64::from(self.config.node));
-        let Some(at) = self.layout.flag(flag) else { return Ok(false) };
+        let (keeper, me) = (self.node.layout.keeper(flag), u64::from(self.node.config.node));
+        let Some(at) = self.node.layout.flag(flag) else { return Ok(false) };
         port.raise(keeper, at + 8 * (1 + me), port.load(DepositLayout::CLOSED))?;
         port.raise_behind(keeper, at, value)?;
         Ok(true)
@@ -64,10 +59,10 @@ impl DepositRank {
         flag: u64,
         value: u64,
     ) -> Result<bool, P::Error> {
-        let keeper = self.layout.keeper(flag);
-        let Some(at) = self.layout.flag(flag) else { return Ok(false) };
+        let keeper = self.node.layout.keeper(flag);
+        let Some(at) = self.node.layout.flag(flag) else { return Ok(false) };
         port.wait_at(keeper, at, value)?;
-        let mut time = self.no_time();
+        let mut time = self.node.layout.no_time();
         port.read_words(keeper, at + 8, &mut time)?;
         self.consume(port, &mut time)?;
         Ok(true)
@@ -76,8 +71,8 @@ impl DepositRank {
     /// Returns the time at which this rank arrives in a barrier, behind what it has published. The
     /// latest of all ranks' times is [consumed](DepositRank::consume) behind it.
     pub fn arrival<P: DepositPort>(&self, port: &P) -> Vec<u64> {
-        let mut time = self.no_time();
-        if let Some(own) = time.get_mut(usize::from(self.config.node)) {
+        let mut time = self.node.layout.no_time();
+        if let Some(own) = time.get_mut(usize::from(self.node.config.node)) {
             *own = port.load(DepositLayout::CLOSED);
         }
         time

@@ -73,7 +73,7 @@ impl Counts {
     }
 }
 
-/// What a thread waits for.
+/// Condition of a wait.
 pub type Condition = Box<dyn Fn(&State) -> bool + Send>;
 
 enum Thread {
@@ -201,7 +201,7 @@ impl Cluster {
         self.pass_turn(state, thread);
     }
 
-    /// Gives the turn to whom the seed says, and waits for the next one.
+    /// Gives the turn to the thread that the seed names, and waits for the next one.
     fn pass_turn(&self, mut state: MutexGuard<'_, State>, thread: usize) {
         state.choose();
         self.notify(&state);

@@ -2,8 +2,9 @@
 //! fetch from here.
 
 use super::NodeProtocol;
+use crate::asked_reads;
 use crate::fetch_log::{FetchLog, FetchNote};
-use crate::mailbox::{fetch_log_place, rank_time_place};
+use crate::mailbox::{Mailbox, Slot, fetch_log_place, rank_time_place, result};
 use crate::node_pages::PageFailure;
 use crate::node_regions::NodeRegions;
 use crate::node_word::{NOTED_AT, SEEN_AT, node_word};
@@ -17,6 +18,31 @@ use clump_os::sync::Ordering;
 use clump_shm::cells::Cells;
 
 impl NodeProtocol {
+    /// Returns the next read of another node that a rank has asked for.
+    pub(crate) fn poll_ask(&mut self) -> Option<(u16, [u64; 4])> {
+        self.asks.pop_front()
+    }
+
+    /// Ends a read that a rank has asked for: with what was read, or without.
+    pub(crate) fn end_ask(
+        &mut self,
+        rank: u32,
+        payload: Option<&[u8]>,
+        context: &mut dyn NodeRegions,
+    ) {
+        let Some(cells) = self.control(context) else { return };
+        let (Some(local), Some(mailbox)) = (
+            self.ranks.get_mut(rank as usize),
+            Mailbox::over(&cells, Mailbox::place(rank, Slot::FAULT)),
+        ) else {
+            return;
+        };
+        debug_assert!(rank < u32::from(self.place.ranks), "a rank of this node asked");
+        debug_assert!(payload.is_none_or(|bytes| !bytes.is_empty()), "something was read");
+        let left = payload.is_some_and(|bytes| asked_reads::leave(&cells, rank, bytes));
+        local.answer(&mailbox, Slot::FAULT, if left { result::DONE } else { result::UNREACHABLE });
+    }
+
     /// Runs an event of the protocol: no rank stores a page that it has fetched meanwhile. What
     /// ranks have stored is noted before, and which pages they may fetch is told behind it.
     pub(super) fn run_event(
