@@ -4,7 +4,8 @@
 use crate::caller::{CallFailure, Caller, HandlerLock, checked};
 use crate::heap_view::{mapped, region};
 use crate::mailbox::{LOCK_REGION, RECORD_REGION, result};
-use crate::rank_port::{PlacementRules, RankPort};
+use crate::placement_rules::PlacementRules;
+use crate::rank_port::RankPort;
 use crate::rank_threads::RankThreads;
 use crate::settings::{ProtocolSettings, place_rule};
 use clump_am::RankContext;

@@ -8,7 +8,7 @@ use crate::rank_threads::RankThreads;
 #[derive(Debug)]
 pub(crate) enum Keeper {
     /// The interface of the node, which is called through mailboxes.
-    Interface(Caller),
+    Interface(Box<Caller>),
     /// The rank itself.
     Rank(DepositKeeper),
 }

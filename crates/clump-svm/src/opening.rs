@@ -121,7 +121,7 @@ pub(crate) fn by_protocol(
         if by_ranks {
             DepositKeeper::open(context, &settings, caller).map(Keeper::Rank)
         } else {
-            Ok(Keeper::Interface(caller))
+            Ok(Keeper::Interface(Box::new(caller)))
         }
     };
     let keeper = agreed(team, keeper())?;

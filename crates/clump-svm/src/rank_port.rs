@@ -5,10 +5,11 @@ use crate::asked_reads::AskedRead;
 use crate::caller::{CallFailure, Caller, check_deaths};
 use crate::mailbox::{HEAP_REGION, LOCK_REGION, RECORD_REGION, TWIN_REGION, result};
 use crate::node_pages::{PAGE, difference};
+use crate::placement_rules::PlacementRules;
 use crate::read_ahead::ReadAhead;
 use clump_am::RankContext;
+use clump_hlrc::Diff;
 use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes};
-use clump_hlrc::{Diff, PlacementTable};
 use clump_onesided::protocol::MAX_PIECE;
 use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
 use clump_os::futex;
@@ -21,7 +22,7 @@ use clump_shm::waiter::{WaitStep, Waiter};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 use std::ops::Range;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Longest sleep before a rank checks for deaths again.
@@ -31,25 +32,6 @@ const GLANCE: Duration = Duration::from_micros(50);
 /// Bytes of heads in a request: one for each run, and one for each word behind the runs.
 const RUN_HEAD: usize = 16;
 const WORD_HEAD: usize = 24;
-
-/// Rules of allocations, by which pages have their homes; one for all threads of a rank.
-#[derive(Debug)]
-pub(crate) struct PlacementRules {
-    pub(crate) table: RwLock<PlacementTable>,
-    pub(crate) pages: u32,
-    pub(crate) nodes: u16,
-}
-
-impl PlacementRules {
-    /// Returns the home of a page; none where the first use decides.
-    pub(crate) fn home(&self, page: u32) -> Option<u16> {
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        debug_assert!(page < self.pages, "the page exists");
-        let home = table.home_of(page, self.pages, self.nodes);
-        debug_assert!(home.is_none_or(|home| home < self.nodes), "a node of the job");
-        home
-    }
-}
 
 /// A node, as this thread reaches it.
 #[derive(Debug)]
@@ -101,7 +83,7 @@ impl RankPort {
                 locks: rma.lock_table(SegmentName::of_node(number, LOCK_REGION))?,
             })
         };
-        let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<_>>()?;
+        let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<Vec<_>>>()?;
         let (context, rules, caller) = (context.clone(), rules.clone(), caller.clone());
         let (ahead, held) = Default::default();
         debug_assert_eq!(u32::from(rules.nodes), node.nnodes(), "rules of this job");

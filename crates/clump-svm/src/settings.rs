@@ -158,7 +158,7 @@ mod tests {
             }
         }
         assert_eq!(ProtocolSettings::unpack(0, 0), None);
-        assert_eq!(ProtocolSettings::unpack(1, 5 << 2), None);
+        assert_eq!(ProtocolSettings::unpack(1, 6 << 2), None);
         assert_eq!(ProtocolSettings::unpack(1, 1 << 40), None);
     }
 

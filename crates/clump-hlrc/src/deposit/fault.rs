@@ -57,7 +57,7 @@ impl DepositRank {
                 Step::Granted => return Ok(fetched),
                 Step::Again => {}
                 Step::AwaitDeposit => {
-                    self.node.await_unlocked(port, self.node.layout.deposit(page))?
+                    self.node.await_unlocked(port, self.node.layout.deposit(page))?;
                 }
                 Step::Fetched { time, copies } => {
                     fetched |= home.is_some();

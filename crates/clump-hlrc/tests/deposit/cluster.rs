@@ -188,7 +188,7 @@ impl Cluster {
         state.steps += 1;
         assert!(state.steps < MAX_STEPS, "the run does not end");
         let every = state.switches;
-        if state.random.next_u64() % every == 0 {
+        if state.random.next_u64().is_multiple_of(every) {
             state.threads[thread] = Thread::Ready;
             self.pass_turn(state, thread);
         }
@@ -240,7 +240,7 @@ impl Cluster {
 
     /// Runs a program for each rank to its end.
     #[allow(clippy::panic, reason = "that is how a test says what failed")]
-    pub fn run(self, programs: Vec<Vec<Op>>) -> Counts {
+    pub fn run(self, programs: &[Vec<Op>]) -> Counts {
         std::thread::scope(|scope| {
             for (thread, program) in programs.iter().enumerate() {
                 let cluster = self.clone();
@@ -308,7 +308,7 @@ impl State {
             let coming: Vec<_> =
                 (0..self.flights.len()).filter(|&at| self.may_arrive(at)).collect();
             let pick = self.random.next_u64() as usize;
-            if !coming.is_empty() && (ready.is_empty() || pick % self.delays == 0) {
+            if !coming.is_empty() && (ready.is_empty() || pick.is_multiple_of(self.delays)) {
                 self.arrive(coming[pick / self.delays % coming.len()]);
                 continue;
             }

@@ -34,21 +34,21 @@ fn run(seed: u64, (nodes, ranks): (u16, u32), pages: u32) -> cluster::Counts {
     };
     let placing = [Placing::Cyclic, Placing::FirstUse, Placing::First][(seed % 3) as usize];
     let cluster = Cluster::new(seed, (nodes, ranks), pages, placing)
-        .scanning(seed % 2 == 0)
-        .acquiring_at_faults(seed / 2 % 2 == 0);
+        .scanning(seed.is_multiple_of(2))
+        .acquiring_at_faults((seed / 2).is_multiple_of(2));
     println!("seed {seed}, {nodes} nodes of {ranks} ranks, {pages} pages, {placing:?}");
-    cluster.run(programs(seed, &shape))
+    cluster.run(&programs(seed, &shape))
 }
 
 #[test]
 fn ranks_read_what_one_memory_would_hold() {
     let mut all = cluster::Counts::default();
-    for seed in 0..pick(1000, 20_000) {
+    for seed in 0..pick(300, 20_000) {
         let shape = [(2, 1), (2, 2), (3, 1), (3, 2), (2, 3)][(seed % 5) as usize];
         all.add(&run(seed, shape, 1 + (seed / 5 % 4) as u32));
     }
     println!("{all:?}");
-    assert!(all.fetches > 3000 && all.intervals > 3000 && all.reads > 1000, "it did something");
+    assert!(all.fetches > 1000 && all.intervals > 1000 && all.reads > 1000, "it did something");
 }
 
 /// One rank publishes pages under a lock more often than another has room for notices, and waits
@@ -57,7 +57,7 @@ fn ranks_read_what_one_memory_would_hold() {
 fn notices_that_find_no_room_cost_copies_and_nothing_else() {
     let section =
         |value: u8| [Op::Lock(0), Op::Write(0, value), Op::Write(USED, value), Op::Unlock(0)];
-    let many = (0..3000_u32).flat_map(|turn| section(turn as u8));
+    let many = (0..pick(1100_u32, 2200)).flat_map(|turn| section(turn as u8));
     let barrier = Op::Barrier(0, 2);
     let writer: Vec<_> = [barrier].into_iter().chain(many).chain([barrier]).collect();
     let reader = vec![
@@ -70,8 +70,8 @@ fn notices_that_find_no_room_cost_copies_and_nothing_else() {
         Op::Unlock(0),
     ];
     let cluster = Cluster::new(1, (2, 1), 2, Placing::First).seldom_switching();
-    let counts = cluster.run(vec![writer, reader]);
-    assert!(counts.intervals >= 3000, "{counts:?}");
+    let counts = cluster.run(&[writer, reader]);
+    assert!(counts.intervals >= 1100, "{counts:?}");
 }
 
 /// A pointer that is published without a lock: who sees it by a fault sees what it points to.
@@ -90,9 +90,9 @@ fn a_fault_acquires_what_the_bytes_depend_on() {
             let reader = vec![Op::Peek(data), Op::Peek(pointer), Op::Follow(data, 7)];
             let third = vec![Op::Peek(pointer), Op::Follow(data, 7)];
             let cluster = Cluster::new(seed, (3, 1), 4, Placing::Cyclic)
-                .scanning(seed % 2 == 0)
+                .scanning(seed.is_multiple_of(2))
                 .acquiring_at_faults(true);
-            cluster.run(vec![writer, reader, third]);
+            cluster.run(&[writer, reader, third]);
         }
     }
 }

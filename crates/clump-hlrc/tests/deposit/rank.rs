@@ -273,7 +273,7 @@ impl DepositPort for Port {
     }
 
     fn read_twin(&self, page: u32, to: &mut PageBytes) {
-        self.with(|memory| to.copy_from_slice(&**memory.twins.get(&page).expect("a twin")));
+        self.with(|memory| to.copy_from_slice(&*memory.twins[&page]));
     }
 
     fn write_twin(&self, page: u32, bytes: &PageBytes) -> Result<(), Infallible> {
