@@ -63,5 +63,5 @@ fn main() -> Result<()> {
     if checked == 0 {
         bail!("no cases");
     }
-    Ok(console::out(&format!("{checked} models have their counts"))?)
+    Ok(console::out(&format!("{checked} models have their counts\n"))?)
 }

@@ -8,6 +8,8 @@ use clap::ValueEnum;
 
 /// Permutations that a state is compared under.
 pub const MAX_PERMUTATIONS: u64 = 50_000;
+/// Cells of all permutations together that are kept.
+const MAX_CELL_PERMUTATIONS: u64 = 1 << 24;
 
 /// Extent to which states that permutations make of each other are taken for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -40,6 +42,50 @@ pub struct StateReduction {
     mode: SymmetryMode,
     sets: Vec<ValueSegment>,
     permutations: Vec<ValueMap>,
+    /// Cells of each permutation; none if the state has multisets.
+    cells: Vec<CellPermutation>,
+}
+
+/// A permutation of cells, and of the values of some.
+#[derive(Debug, Clone)]
+struct CellPermutation {
+    /// Cell whose value comes to each cell; true if it is a value of a scalarset or a union.
+    from: Vec<(u32, bool)>,
+}
+
+impl CellPermutation {
+    fn new(model: &CheckedModel, map: &ValueMap) -> Self {
+        let numbers: Vec<i64> = (0..i64::from(model.cells)).collect();
+        let mut from = Vec::with_capacity(numbers.len());
+        for variable in &model.variables {
+            model.types.each_scalar(variable.type_id, (0, ""), &mut |_, of, _| {
+                let class = model.types.class(of);
+                let named = matches!(class, Some(ScalarClass::Scalarset | ScalarClass::Union));
+                from.push((0, named));
+            });
+        }
+        // Numbers of cells are values of no scalarset.
+        for ((from, _), cell) in from.iter_mut().zip(permuted(model, map, &numbers)) {
+            *from = cell as u32;
+        }
+        Self { from }
+    }
+
+    /// Makes `least` what the permutation makes of a state, if that is lower. Returns true then.
+    fn lower(&self, map: &ValueMap, cells: &[i64], least: &mut [i64]) -> bool {
+        debug_assert!(cells.len() == self.from.len() && least.len() == cells.len(), "states");
+        let mut is_lower = false;
+        for ((from, named), least) in self.from.iter().zip(least) {
+            let value = cells.get(*from as usize).copied().unwrap_or(UNDEFINED);
+            let value = if *named { image(map, value) } else { value };
+            if !is_lower && value > *least {
+                return false;
+            }
+            is_lower |= value < *least;
+            *least = value;
+        }
+        is_lower
+    }
 }
 
 impl StateReduction {
@@ -78,7 +124,16 @@ impl StateReduction {
                 permutations = permutations.iter().flat_map(with).collect();
             }
         }
-        Ok(Self { mode, sets, permutations })
+        let is_set =
+            |it: &crate::murphi::types::TypeEntry| matches!(it.shape, TypeShape::Multiset { .. });
+        let has_sets = model.variables.iter().any(|it| model.types.any_part(it.type_id, &is_set));
+        let small = permutations.len() as u64 * u64::from(model.cells) <= MAX_CELL_PERMUTATIONS;
+        let cells = if has_sets || sets.is_empty() || !small {
+            Vec::new()
+        } else {
+            permutations.iter().map(|map| CellPermutation::new(model, map)).collect()
+        };
+        Ok(Self { mode, sets, permutations, cells })
     }
 
     /// Returns true if states are made others.
@@ -91,6 +146,17 @@ impl StateReduction {
         match self.mode {
             _ if self.sets.is_empty() => ValueMap::new(),
             SymmetryMode::Off => ValueMap::new(),
+            SymmetryMode::Exact if !self.cells.is_empty() => {
+                let (mut least, mut chosen) = (cells.to_vec(), None);
+                for (number, (map, of)) in self.permutations.iter().zip(&self.cells).enumerate() {
+                    if of.lower(map, cells, &mut least) {
+                        chosen = Some(number);
+                    }
+                }
+                cells.copy_from_slice(&least);
+                let identity = || self.identity();
+                chosen.and_then(|it| self.permutations.get(it).cloned()).unwrap_or_else(identity)
+            }
             SymmetryMode::Exact => {
                 let (mut least, mut chosen) = (Vec::new(), 0);
                 for (number, map) in self.permutations.iter().enumerate() {
@@ -109,6 +175,11 @@ impl StateReduction {
                 map
             }
         }
+    }
+
+    /// Returns the permutation that changes nothing.
+    fn identity(&self) -> ValueMap {
+        self.sets.iter().map(|set| (*set, (0..set.count as u32).collect())).collect()
     }
 
     /// Returns the permutation that sorts the values of each scalarset by what belongs to them.
