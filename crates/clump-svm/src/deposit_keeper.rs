@@ -4,10 +4,9 @@
 use crate::caller::{CallFailure, Caller, HandlerLock, checked};
 use crate::heap_view::{mapped, region};
 use crate::mailbox::{LOCK_REGION, RECORD_REGION, result};
-use crate::placement_rules::PlacementRules;
 use crate::rank_port::RankPort;
 use crate::rank_threads::RankThreads;
-use crate::settings::{ProtocolSettings, place_rule};
+use crate::settings::{PlacementRules, ProtocolSettings, place_rule};
 use clump_am::RankContext;
 use clump_coll::{Max, Team};
 use clump_hlrc::deposit::{DepositConfig, DepositLayout, DepositPort, DepositRank, PageUse};

@@ -60,7 +60,6 @@ mod opening;
 mod own_fetch;
 mod page_fault;
 mod page_leases;
-mod placement_rules;
 mod program_globals;
 mod protocol_step;
 mod protocol_thread;
