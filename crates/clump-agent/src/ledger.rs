@@ -48,7 +48,7 @@ impl Ledger<'_> {
         let (mut leftovers, mut survivors, mut waits) = (Vec::new(), Vec::new(), Vec::new());
         let (mut interfaces, mut stacks) = (Vec::new(), Vec::new());
         let (mut traffic, mut intervals) = (Vec::new(), Vec::new());
-        let mut heartbeats = Vec::new();
+        let (mut heartbeats, mut virtual_time) = (Vec::new(), None);
         let mut config: BTreeMap<String, String> = BTreeMap::new();
         let parts = std::mem::take(&mut self.parts);
         for (node, part) in (0..).zip(parts) {
@@ -74,6 +74,7 @@ impl Ledger<'_> {
             interfaces.extend(part.interfaces);
             stacks.extend(part.stacks);
             heartbeats.extend(part.heartbeats);
+            virtual_time = virtual_time.or(part.virtual_time);
             leftovers.extend(part.leftovers);
             survivors.extend(part.survivors);
             for (setting, value) in part.config {
@@ -105,6 +106,7 @@ impl Ledger<'_> {
             survivors,
             summary,
             profile,
+            virtual_time,
             counters,
             interfaces,
             stacks,

@@ -67,6 +67,7 @@ pub mod spec;
 mod spin_policy;
 mod stream_watch;
 mod sweep;
+mod virtual_time;
 pub mod waits;
 mod wiring;
 
@@ -78,3 +79,4 @@ pub use engine::engine_main;
 pub use launch::{StartCommand, commands, launch};
 pub use outcome::JobOutcome;
 pub use spec::{Bind, JobSpec};
+pub use virtual_time::{VirtualTime, VirtualTimeReport};

@@ -1,6 +1,7 @@
 //! The outcome of a job, as the agent tells the launcher, and as `--json` prints it.
 
 pub use crate::rank_activity::RankActivity;
+use crate::virtual_time::VirtualTimeReport;
 use crate::waits::JobWaits;
 use clump_control::{DeathManner, ProcessEnd};
 use clump_trace::{Intervals, Monitor, PairTraffic, Profile, Snapshot, Summary};
@@ -105,6 +106,9 @@ pub struct NodeOutcome {
     pub leftovers: Vec<String>,
     /// Processes that could not be killed.
     pub survivors: Vec<String>,
+    /// Virtual time, where that is the time of the job.
+    #[serde(default)]
+    pub virtual_time: Option<VirtualTimeReport>,
     /// The effective configuration.
     pub config: BTreeMap<String, String>,
 }
@@ -235,6 +239,9 @@ pub struct JobOutcome {
     /// All that is known of how it communicated; `None` where no rank joined.
     #[serde(default)]
     pub profile: Option<Box<Profile>>,
+    /// Virtual time, where that is the time of the job.
+    #[serde(default)]
+    pub virtual_time: Option<VirtualTimeReport>,
     /// The effective configuration.
     pub config: BTreeMap<String, String>,
 }
@@ -259,6 +266,7 @@ impl JobOutcome {
             heartbeats: None,
             summary: None,
             profile: None,
+            virtual_time: None,
             config: BTreeMap::new(),
         }
     }

@@ -66,6 +66,13 @@ impl Placement {
         let first = plan.sharing.before;
         let places = first..first + here.len() as u32;
         let fits = plan.sharing.ranks as usize <= topology::usable_cores().min(order.len());
+        if let Some(place) = plan.job_id.checked_rem(order.len() as u64)
+            && spec.virtual_time.is_some()
+        {
+            // One rank runs at a time, and wakes the next: soonest on the same core.
+            let cpu = order[place as usize];
+            return Self::of("one core", here.map(|_| cpu).collect(), Vec::new(), Vec::new());
+        }
         match spec.bind {
             Bind::None => Self::none("not asked for"),
             // Asked for by name: ranks of one job share CPUs evenly.

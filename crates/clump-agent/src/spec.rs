@@ -1,6 +1,7 @@
 //! The description of a job that the launcher sends to the agents.
 
 use crate::sharing::Sharing;
+use crate::virtual_time::VirtualTime;
 use clump_boot::NetDriver;
 use clump_control::OnDeath;
 use clump_loggp::KnobTable;
@@ -58,6 +59,10 @@ pub struct JobSpec {
     pub proxies: Option<u32>,
     /// Knobs of the laboratory, which let the network seem slower; `None`: as the settings say.
     pub knobs: Option<KnobTable>,
+    /// The machine whose time is that of the job, and where its ranks are; `None`: this machine's
+    /// time.
+    #[serde(default)]
+    pub virtual_time: Option<VirtualTime>,
     /// True if every node has a network namespace of its own.
     pub netns: bool,
     /// Virtual cables between any two of these.
@@ -114,6 +119,7 @@ impl JobSpec {
             driver: None,
             proxies: None,
             knobs: None,
+            virtual_time: None,
             netns: false,
             cables: 1,
             addresses: Vec::new(),

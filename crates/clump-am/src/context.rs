@@ -6,17 +6,21 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interfaces::Interfaces;
 use crate::thread_number::this_track;
 use clump_boot::Dispatch;
-use clump_os::{clock, procfs};
+use clump_os::{clock, procfs, virtual_thread};
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, WaitReason};
 use clump_shm::segment::SegmentSpace;
 use clump_shm::shared::Shared;
+use clump_shm::virtual_time::{self, Actor, End};
 use clump_shm::waiter::SpinPolicy;
 use clump_trace::{Counter, Counters, EventKind, Recorder};
 use clump_transport::{Network, NetworkResources};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+/// Most ranks that the report of a deadlock names.
+const MAX_NAMED: usize = 16;
 
 /// Settings of a program's endpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,8 @@ pub struct RankContext {
     network: Option<Network>,
     interfaces: Interfaces,
     trace: Option<Recorder>,
+    /// The rank's clock, where time is virtual.
+    actor: Option<&'static Actor>,
     /// First failure of an endpoint that was closed before anything reported it.
     unreported: Mutex<Option<Error>>,
 }
@@ -78,6 +84,7 @@ impl RankContext {
             network,
             interfaces,
             trace: None,
+            actor: None,
             unreported: Mutex::default(),
         })
     }
@@ -171,6 +178,50 @@ impl RankContext {
         self.trace.as_ref()
     }
 
+    /// Gives the rank a clock of its own, where the time of the job is virtual; before any endpoint
+    /// is opened.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub fn in_virtual_time(mut self) -> Result<Self> {
+        let Some(actor) = virtual_time::actor(&self.node, self.rank)? else { return Ok(self) };
+        debug_assert!(self.network.is_none(), "one machine has all virtual nodes");
+        actor.note_send_timeout(self.settings.send_timeout);
+        // Its thread refers to it until the process ends.
+        self.actor = Some(Box::leak(Box::new(actor)));
+        self.spin_policy = self.spin_policy.sleeping_at_once();
+        Ok(self)
+    }
+
+    /// Returns the rank's clock, where time is virtual.
+    #[inline]
+    pub fn actor(&self) -> Option<&'static Actor> {
+        self.actor
+    }
+
+    /// Begins virtual time, if the time of the job is virtual: returns once all ranks have.
+    pub fn begin_virtual_time(&self) {
+        if let Some(actor) = self.actor {
+            virtual_thread::register(Some(actor));
+            actor.join();
+            debug_assert!(virtual_thread::is_virtual(), "this thread is the actor");
+        }
+    }
+
+    /// Ends virtual time for this rank, which leaves: the others go on.
+    pub fn end_virtual_time(&self) {
+        if let Some(actor) = self.actor.filter(|_| virtual_thread::is_virtual()) {
+            virtual_thread::register(None);
+            actor.leave();
+        }
+    }
+
+    /// Returns true if waits are noted: the rank is traced, or its time is virtual.
+    #[inline]
+    pub(crate) fn is_observed(&self) -> bool {
+        self.trace.is_some() || self.actor.is_some()
+    }
+
     /// Notes an event of this thread, if the rank is traced. `of`: the other rank, details, a
     /// value; [`clump_trace::TraceEvent`] defines them.
     #[inline]
@@ -240,12 +291,41 @@ impl RankContext {
         self.unreported.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    /// Checks that not all ranks wait for each other, where time is virtual.
+    ///
+    /// # Errors
+    /// They do.
+    pub(crate) fn check_virtual_time(&self) -> Result<()> {
+        match self.actor.and_then(Actor::end) {
+            Some(End::Deadlock) => Err(ErrorKind::Deadlock(self.waiting_ranks()).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns which rank waits for what, as text.
+    fn waiting_ranks(&self) -> String {
+        let what = |rank: u32| {
+            let waiting = self.node.rank(rank).and_then(|block| block.waiting());
+            let Some((reason, _)) = waiting else {
+                return format!("rank {rank} polls, and finds nothing");
+            };
+            let of = reason.peer().map_or(String::new(), |peer| format!(" of rank {peer}"));
+            format!("rank {rank} waits for {}{of}", reason.kind())
+        };
+        let ranks = self.node.local_ranks();
+        let more = ranks.len().saturating_sub(MAX_NAMED);
+        let mut all: Vec<String> = ranks.take(MAX_NAMED).map(what).collect();
+        all.extend((more > 0).then(|| format!("and {more} more")));
+        all.join("; ")
+    }
+
     /// Checks that the job continues and that this process is no forked child.
     ///
     /// # Errors
     /// A rank died and survivors do not continue; the process is a child by `fork`.
     pub fn check_alive(&self) -> Result<()> {
         self.check_process()?;
+        self.check_virtual_time()?;
         self.fatal_death().map_or(Ok(()), |death| Err(ErrorKind::RankDied(death).into()))
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::context::RankContext;
 use crate::due_messages;
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::exported_segment::ExportedSegment;
 use crate::handler_context::{Backlog, HandlerContext};
 use crate::message::OutgoingMessage;
@@ -15,7 +15,7 @@ use crate::remote_side::RemoteSide;
 use crate::sender::{SendAttempt, Sender};
 use crate::wait_for::TOO_SHORT;
 use clump_net::Progress;
-use clump_os::clock;
+use clump_os::{clock, virtual_thread};
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
@@ -42,6 +42,11 @@ pub struct Core {
 impl Core {
     pub(crate) fn open(context: &Arc<RankContext>, tag: Tag) -> Result<Self> {
         context.check_process()?;
+        let is_virtual = context.actor().is_some();
+        if is_virtual && !virtual_thread::is_virtual() {
+            let why = "only the thread that has joined opens endpoints";
+            return Err(ErrorKind::NotInVirtualTime(why).into());
+        }
         let opening = context.opening();
         let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
         let (network, name) = (context.network(), inbox.name());
@@ -54,12 +59,13 @@ impl Core {
             context: context.clone(),
             block: inbox.block().clone(),
             traffic: inbox.traffic()?,
-            backlog: Backlog::default(),
+            backlog: Backlog { ordered: is_virtual, busy: is_virtual, ..Backlog::default() },
             segment: ExportedSegment::default(),
             max_medium: context.node().geometry().max_medium(),
             name,
-            emulates: context.trace().is_some(),
+            emulates: context.trace().is_some() || is_virtual,
             emulation: None,
+            virtual_inbox: is_virtual.then(Box::default),
         };
         debug_assert!(name.rank() == context.rank(), "another rank's endpoint");
         debug_assert!(name.generation() != 0, "no sender could map it");
@@ -156,8 +162,28 @@ impl Core {
         Some(Duration::from_nanos(due_ns.saturating_sub(clock::now_ns())))
     }
 
+    /// Has senders ring the doorbell from now on. Where time is virtual, messages wake their
+    /// receivers when they are due instead.
+    pub(crate) fn arm_notifications(&mut self) {
+        if self.handler_context.virtual_inbox.is_none() {
+            self.receiver.inbox.arm_all_notifications();
+        }
+        debug_assert!(self.handler_context.backlog.busy || !self.handler_context.backlog.ordered);
+    }
+
+    /// Returns true if messages have arrived that are not due yet.
+    pub(crate) fn hides_messages(&self) -> bool {
+        let inbox = self.handler_context.virtual_inbox.as_ref();
+        self.due_in().is_some() || inbox.is_some_and(|inbox| inbox.is_waiting())
+    }
+
     /// Returns true if anything waits to be handled; called after the announcement of a sleep.
     pub(crate) fn anything_waiting(&mut self) -> bool {
+        if self.handler_context.virtual_inbox.is_some() {
+            // The last poll has taken all of each lane.
+            let pending = self.receiver.inbox.anything_pending();
+            return pending && self.handler_context.backlog.stuck_queues == 0;
+        }
         let index = self.handler_context.name.index();
         let queued = self.handler_context.context.network().is_some_and(|n| n.has_queued(index));
         let soon = self.due_in().is_some_and(|due| due < TOO_SHORT);
@@ -172,12 +198,14 @@ impl Core {
         let remotely = self.is_drained_remotely();
         // Messages that the other side hides have left their lane, but were not handled.
         let past = self.handler_context.emulation.as_ref().is_none_or(|knobs| knobs.is_past());
+        let actor = self.handler_context.context.actor();
+        let past = past && actor.is_none_or(|actor| actor.is_drained());
         let backlog = &self.handler_context.backlog;
         debug_assert!(
             backlog.busy || backlog.deferred.is_empty(),
             "no poll sends what is deferred"
         );
-        remotely && past && !backlog.busy && self.sender.translation.is_drained()
+        remotely && past && !backlog.is_unfinished() && self.sender.translation.is_drained()
     }
 
     /// Returns true if everything sent to other nodes was consumed or returned; requests reports

@@ -12,6 +12,7 @@ use crate::payload::Payload;
 use crate::reply_to::ReplyTo;
 use clump_loggp::KnobScope;
 use clump_shm::name::Name;
+use clump_shm::virtual_time::Actor;
 use clump_wire::{Message, OwnedMessage};
 
 /// Fate of a message in a slot.
@@ -37,6 +38,11 @@ pub(crate) fn take_stamped(
     lane: Option<usize>,
     back: ReplyTo<'_>,
 ) -> Option<Result<SlotFate>> {
+    if let Some(inbox) = &mut handler_context.virtual_inbox {
+        return inbox
+            .hide(message, lane)
+            .map(|hidden| Ok(if hidden { SlotFate::Hidden } else { SlotFate::Stays }));
+    }
     if let Some(done) = handlers.handle_traced(handler_context, message, back) {
         return Some(done.map(|done| if done { SlotFate::Done } else { SlotFate::Stays }));
     }
@@ -141,7 +147,7 @@ impl HandlerContext {
         }
         let emulation = self.emulation.get_or_insert_default();
         let changed = emulation.refresh(job);
-        self.emulates = emulation.on || self.context.trace().is_some();
+        self.emulates = emulation.on || self.context.is_observed();
         debug_assert!(self.emulation.is_some(), "its state is kept");
         changed
     }
@@ -188,6 +194,22 @@ impl HandlerContext {
             return StampedWords::of(message, 0);
         }
         emulation.reply(context.emulated(), message, scope)
+    }
+
+    /// Charges a reply to its sender, and records it.
+    pub(crate) fn charge_reply(
+        &self,
+        actor: &Actor,
+        to: Name,
+        message: &OutgoingMessage<'_>,
+    ) -> StampedWords {
+        let began = actor.enter();
+        let record = actor.begin_reply();
+        actor.send(record, to.rank(), message.charged_bytes(), false);
+        if began {
+            actor.begin_part();
+        }
+        StampedWords::numbered(message, record.number())
     }
 
     /// Notes that a request is not tried again from its beginning: it was sent, or has begun, or is

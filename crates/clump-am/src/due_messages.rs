@@ -11,6 +11,7 @@ use crate::remote_side::RemoteSide;
 use crate::reply_to::ReplyTo;
 use crate::tracing::HandlerRun;
 use clump_os::clock;
+use clump_shm::virtual_time::{Actor, Arrival};
 use clump_transport::Urgency;
 use clump_wire::{OwnedMessage, Reason};
 use std::time::Duration;
@@ -39,7 +40,7 @@ pub(crate) fn handle_due(
         let run =
             traced.map(|sent| HandlerRun::begin(message.from().rank(), message.class(), sent));
         let left = match message {
-            Delayed::Local(message) => handle_local(receiver, handler_context, message),
+            Delayed::Local(message) => handle_local(receiver, handler_context, message, None),
             Delayed::Remote(queued) => match remote.as_deref_mut() {
                 Some(remote) => {
                     let context = (&mut *handler_context, &mut *schedule);
@@ -103,11 +104,13 @@ fn handle_remote(
     Ok(())
 }
 
-/// Handles a message of this node that is due; returns it if it has to wait longer.
-fn handle_local(
+/// Handles a message of this node that is due; returns it if it has to wait longer. `in_time`: its
+/// arrival, where time is virtual.
+pub(crate) fn handle_local(
     receiver: &mut Receiver,
     handler_context: &mut HandlerContext,
     message: LocalMessage,
+    in_time: Option<(&Actor, Arrival)>,
 ) -> Result<Option<Delayed>> {
     debug_assert!(message.handler != 0, "its stamp named a handler");
     debug_assert!(message.kind != MessageKind::Returned, "it is never hidden");
@@ -130,7 +133,14 @@ fn handle_local(
         emulation.occupy_receiver(handler_context.context.emulated(), &message);
     }
     let Delayed::Local(message) = message else { return Ok(None) };
-    let done = handlers.handle(handler_context, &message.arrived(), back)?;
+    if let Some((actor, arrival)) = in_time {
+        actor.begin_handler(arrival, message.request);
+    }
+    let done = handlers.handle(handler_context, &message.arrived(), back);
+    if let Some((actor, _)) = in_time {
+        actor.end_handler();
+    }
+    let done = done?;
     Ok(if done { None } else { Some(Delayed::Local(message)) })
 }
 
@@ -140,9 +150,13 @@ pub(crate) fn return_all(
     remote: Option<&mut RemoteSide>,
     handler_context: &mut HandlerContext,
 ) {
-    let Some(emulation) = &mut handler_context.emulation else { return };
-    let mut waiting = emulation.take_all();
-    debug_assert!(!emulation.is_waiting(), "all of them go back");
+    let mut waiting = Vec::new();
+    if let Some(inbox) = &mut handler_context.virtual_inbox {
+        waiting.extend(inbox.take_all().map(Delayed::Local));
+    } else if let Some(emulation) = &mut handler_context.emulation {
+        waiting = emulation.take_all();
+        debug_assert!(!emulation.is_waiting(), "all of them go back");
+    }
     let started = clock::now_ns();
     let mut of_other_nodes = Vec::new();
     while !waiting.is_empty() && u128::from(clock::now_ns() - started) < LAST_RETURNS.as_nanos() {

@@ -83,6 +83,16 @@ impl StampedWords {
         Self { words, count: message.words.len() + 1, sent_ns: now }
     }
 
+    /// Adds the word of virtual time to a message: its record, and its handler.
+    pub(crate) fn numbered(message: &OutgoingMessage<'_>, record: u64) -> Self {
+        let mut words = [0; MAX_WORDS];
+        let last = record << 8 | u64::from(message.handler.0);
+        let given = message.words.iter().copied().chain([last]);
+        words.iter_mut().zip(given).for_each(|(to, word)| *to = word);
+        debug_assert!(message.words.len() < MAX_WORDS, "two slots hold a message and its stamp");
+        Self { words, count: message.words.len() + 1, sent_ns: 0 }
+    }
+
     /// Returns `message` as it is sent.
     pub(crate) fn message<'a>(&'a self, message: &OutgoingMessage<'a>) -> OutgoingMessage<'a> {
         let words = self.words.get(..self.count).unwrap_or_default();

@@ -16,7 +16,8 @@ use crate::emulation::RequestNote;
 use crate::error::Result;
 use crate::give_way::{give_way, note_arrival};
 use crate::peer::{Dest, Tag};
-use crate::progress::{Pollable, block_on, enroll, take_kept_failure};
+use crate::pollable::Pollable;
+use crate::progress::{block_on, enroll, take_kept_failure};
 use crate::region::Region;
 use crate::wait_for::{Condition, WaitFor};
 

@@ -111,6 +111,12 @@ pub enum ErrorKind {
     /// A second endpoint was opened in one cell.
     #[error("an endpoint is open there already; close it first")]
     Occupied,
+    /// In virtual time all ranks wait for each other.
+    #[error("deadlock: all ranks wait, and no message is on its way: {0}")]
+    Deadlock(String),
+    /// Something that virtual time does not carry out.
+    #[error("in virtual time {0}; docs/virtual.md says what is carried out")]
+    NotInVirtualTime(&'static str),
     /// Too many words for one message.
     #[error("a message carries at most 8 words, not {0}; put more into the payload")]
     TooManyWords(usize),

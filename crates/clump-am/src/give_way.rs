@@ -6,7 +6,9 @@
 
 use crate::context::RankContext;
 use crate::error::Result;
-use crate::progress::{Pollable, activity_of_bundle, sleep};
+use crate::pollable::Pollable;
+use crate::progress::activity_of_bundle;
+use crate::sleep::sleep;
 use crate::wait_for::WaitFor;
 use clump_shm::backoff::PollBackoff;
 use clump_shm::rank::WaitReason;
@@ -48,6 +50,9 @@ impl WaitFor for Arrival {
 /// Polling finds an error.
 #[cold]
 pub fn give_way(context: &RankContext, mine: &impl Pollable, only_polled: bool) -> Result<bool> {
+    if context.actor().is_some() {
+        return Ok(false);
+    }
     let heard = context.network().map_or(0, |network| network.packets_heard());
     let activity = mine.activity().wrapping_add(heard).wrapping_add(activity_of_bundle());
     let next = BACKOFF.with_borrow_mut(|backoff| {

@@ -8,6 +8,7 @@ use crate::failures::Failures;
 use crate::message::{KeptMessage, MAX_CARRIED, OutgoingMessage};
 use crate::peer::Dest;
 use crate::returned::Returned;
+use crate::virtual_inbox::VirtualInbox;
 use clump_net::Progress;
 use clump_shm::block::EndpointBlock;
 use clump_shm::name::Name;
@@ -46,6 +47,8 @@ pub(crate) struct Backlog {
     pub(crate) stuck_remote: usize,
     /// True if messages are hidden until they are due.
     pub(crate) delayed: bool,
+    /// True where time is virtual: every poll orders itself among those of other ranks.
+    pub(crate) ordered: bool,
     /// True if any of the above is not empty; the one word that a poll reads.
     pub(crate) busy: bool,
 }
@@ -69,6 +72,11 @@ impl Backlog {
 
     /// Returns true if something is left to do besides what waits for other nodes.
     pub(crate) fn has_work(&self) -> bool {
+        self.ordered || self.is_unfinished()
+    }
+
+    /// Returns true if handlers have left something to do besides what waits for other nodes.
+    pub(crate) fn is_unfinished(&self) -> bool {
         self.stuck_queues != 0
             || self.delayed
             || !self.deferred.is_empty()
@@ -118,6 +126,8 @@ pub(crate) struct HandlerContext {
     pub(crate) emulates: bool,
     /// State of messages that are delayed on purpose; `None` while none ever was.
     pub(crate) emulation: Option<Box<Emulation>>,
+    /// Messages that wait until they are due, where time is virtual.
+    pub(crate) virtual_inbox: Option<Box<VirtualInbox>>,
 }
 
 impl HandlerContext {

@@ -30,6 +30,7 @@
 //! ```
 
 mod arrived_message;
+mod bundle;
 mod context;
 mod core;
 mod delayed;
@@ -55,6 +56,7 @@ mod payload;
 mod peer;
 mod poll;
 mod poll_schedule;
+mod pollable;
 mod progress;
 mod receiver;
 mod region;
@@ -67,15 +69,19 @@ mod send;
 mod send_sampler;
 mod sender;
 mod short;
+mod sleep;
 mod spare_batch;
 mod thread_number;
 mod token;
 mod tracing;
 mod translation_table;
 mod view;
+mod virtual_inbox;
+mod virtual_poll;
 mod wait_for;
 mod words;
 
+pub use bundle::poll_also;
 pub use clump_shm::name::Name;
 pub use clump_shm::segment::Segment;
 pub use clump_wire::Reason;
@@ -94,7 +100,8 @@ pub use handler_failure::HandlerFailure;
 pub use message::{Handler, LayerPayload, MAX_ARGUMENTS, MAX_CARRIED};
 pub use payload::Payload;
 pub use peer::{Dest, Tag};
-pub use progress::{Pollable, block_on, poll_also, refresh_knobs};
+pub use pollable::Pollable;
+pub use progress::{block_on, refresh_knobs};
 pub use region::Region;
 pub use returned::Returned;
 pub use sender::SendAttempt;

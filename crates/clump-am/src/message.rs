@@ -198,6 +198,12 @@ impl<'a> OutgoingMessage<'a> {
         }
     }
 
+    /// Returns the bytes by which it is charged in virtual time: those of its payload.
+    pub(crate) fn charged_bytes(&self) -> u64 {
+        debug_assert!(self.kind != MessageKind::Returned, "it goes back for nothing");
+        (self.payload.len() as u64).max(1)
+    }
+
     /// Counts it as sent, in shared memory or over the network.
     #[inline(always)]
     pub(crate) fn count_sent(&self, counters: Counters<'_>, role: Role, remote: bool) {

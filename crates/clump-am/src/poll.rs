@@ -5,12 +5,15 @@ use crate::due_messages;
 use crate::error::Result;
 use crate::receiver::Receiver;
 use crate::sender::SendAttempt;
+use crate::virtual_poll;
 use clump_net::Progress;
 use clump_os::clock;
 use clump_trace::Counter;
 
 /// Sends between two polls of the network, for a program that only sends.
 const NETWORK_EVERY: u32 = 64;
+/// Rounds over the lanes in one poll: a lane holds more messages than a round takes from it.
+const ROUNDS: usize = 4;
 
 /// The caller of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,6 +99,32 @@ impl Core {
         Ok((handled, rare))
     }
 
+    /// Takes all messages out of the lanes that can be taken. Returns how many were handled, where
+    /// time is virtual: those that come back.
+    pub(crate) fn read_lanes(&mut self) -> Result<usize> {
+        let mut handled = 0;
+        for _ in 0..ROUNDS {
+            handled += self.poll_lanes()?.0;
+            if !self.receiver.inbox.hot.iter().any(|lane| lane.receiver.has_message()) {
+                break;
+            }
+        }
+        debug_assert!(self.handler_context.backlog.ordered, "where time is virtual");
+        Ok(handled)
+    }
+
+    /// Returns the time at which the first message is due, in virtual time, of all that have been
+    /// sent.
+    pub(crate) fn first_due_ns(&mut self) -> Option<u64> {
+        let actor = self.handler_context.context.actor()?;
+        // Other actors may have run since the last poll.
+        if let Err(error) = self.read_lanes() {
+            self.handler_context.keep_failure(error);
+        }
+        debug_assert!(self.handler_context.virtual_inbox.is_some(), "where time is virtual");
+        self.handler_context.virtual_inbox.as_mut()?.next_due_ns(actor)
+    }
+
     #[cold]
     fn process_doorbells(&mut self) -> Result<()> {
         let disarmed = self.receiver.inbox.process_doorbells()?;
@@ -112,6 +141,10 @@ impl Core {
     #[cold]
     pub(crate) fn poll_rare(&mut self, caller: Caller) -> Result<usize> {
         let mut handled = 0;
+        if let Some(actor) = self.handler_context.context.actor() {
+            virtual_poll::order(&self.handler_context, actor, caller == Caller::Send)?;
+            handled += self.read_lanes()?;
+        }
         let Self { receiver, remote, handler_context, schedule, .. } = &mut *self;
         if receiver.inbox.anything_pending() {
             handled += receiver.drain_queues(handler_context, remote, schedule)?;
@@ -134,7 +167,20 @@ impl Core {
                 let remote = remote.as_deref_mut();
                 handled += due_messages::handle_due(receiver, remote, handler_context, schedule)?;
             }
+            if let Some(actor) = self.handler_context.context.actor() {
+                let Self { receiver, handler_context, .. } = &mut *self;
+                handled += virtual_poll::handle_due(receiver, handler_context, actor)?;
+            }
             self.run_deferred()?;
+        }
+        if let Some(actor) = self.handler_context.context.actor() {
+            if caller == Caller::Program && handled == 0 {
+                actor.set_first_due(self.first_due_ns());
+                actor.note_empty_poll();
+            }
+            if caller != Caller::Wait {
+                actor.begin_part();
+            }
         }
         if due {
             self.schedule.reschedule(self.remote.is_some());

@@ -5,17 +5,19 @@
 //! restricted endpoint is in no bundle, and a call that blocks on it polls it alone, so that no
 //! handler of another endpoint runs meanwhile.
 
+use crate::bundle::{BUNDLE, OTHERS, PolledEndpoint, each_beside};
 use crate::context::RankContext;
 use crate::core::Core;
 use crate::error::{Error, ErrorKind, Result};
 use crate::kept_failures::{KeptFailures, may_be_kept, note_kept, note_searched};
+use crate::pollable::Pollable;
+use crate::sleep::sleep;
 use crate::wait_for::{TOO_SHORT, WaitFor};
-use clump_os::thread_value;
 use clump_shm::rank::{Published, RankState};
 use clump_shm::waiter::{WaitStep, Waiter};
 use clump_trace::{Counter, Counters, EventKind};
 use clump_transport::Urgency;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
 
@@ -25,112 +27,6 @@ pub(crate) const NAP_FOR_ROOM: Duration = Duration::from_micros(200);
 /// Yields between two checks for deaths and other housekeeping.
 const HOUSEKEEPING_YIELDS: u64 = 16;
 
-/// An endpoint as a waiting loop sees it.
-pub trait Pollable {
-    /// Handles what has arrived; returns how many messages. An endpoint in use by its own handler,
-    /// or by another thread, is skipped.
-    fn poll_once(&self) -> Result<usize>;
-    /// Handles all that has arrived by now, from the network too, after a thread that is polling
-    /// has done so; returns how many messages. Only an endpoint in use by its own handler is
-    /// skipped.
-    fn poll_thoroughly(&self) -> Result<usize>;
-    /// Handles deferred requests, returned messages and lost peers.
-    fn housekeeping(&self) -> Result<()>;
-    /// Returns true if it belongs to this thread's bundle.
-    fn in_bundle(&self) -> bool;
-    /// Returns true if a call that blocks on it polls the bundle of its thread, too.
-    fn polls_bundle(&self) -> bool {
-        true
-    }
-    /// Makes the next poll poll the network, even if that is not due.
-    fn force_network_poll(&self);
-    /// Returns a number that grows with messages sent and handled here.
-    fn activity(&self) -> u64;
-    /// Arms notification: senders ring the doorbell from now on.
-    fn arm_notifications(&self);
-    /// Called when a thread that armed notification is awake again.
-    fn awake(&self) {}
-    /// Requests wake-ups from receivers that have no room for deferred messages, for when they
-    /// have. Called after the announcement of a sleep.
-    fn request_room(&self);
-    /// Returns the time until the first message that is delayed on purpose is due.
-    fn due_in(&self) -> Option<Duration>;
-    /// Returns true if anything has arrived. Called after the fence that follows
-    /// [`Pollable::arm_notifications`].
-    fn anything_waiting(&self) -> bool;
-    /// Keeps an error of a poll for a later call; returns one that cannot be kept.
-    fn keep_failure(&self, error: Error) -> Option<Error> {
-        Some(error)
-    }
-    /// Takes the oldest error that was kept.
-    fn take_kept_failure(&self) -> Option<Error> {
-        None
-    }
-}
-
-impl Pollable for RefCell<Core> {
-    #[inline(always)]
-    fn poll_once(&self) -> Result<usize> {
-        self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll_in_wait())
-    }
-
-    fn poll_thoroughly(&self) -> Result<usize> {
-        self.try_borrow_mut().map_or(Ok(0), |mut core| core.poll_thoroughly())
-    }
-
-    fn in_bundle(&self) -> bool {
-        self.polls_bundle()
-    }
-
-    fn polls_bundle(&self) -> bool {
-        self.try_borrow().is_ok_and(|core| !core.restricted)
-    }
-
-    fn housekeeping(&self) -> Result<()> {
-        self.try_borrow_mut().map_or(Ok(()), |mut core| core.housekeeping())
-    }
-
-    fn force_network_poll(&self) {
-        if let Ok(mut core) = self.try_borrow_mut() {
-            core.schedule.network_next();
-        }
-    }
-
-    fn activity(&self) -> u64 {
-        self.try_borrow().map_or(0, |core| core.activity())
-    }
-
-    fn arm_notifications(&self) {
-        if let Ok(mut core) = self.try_borrow_mut() {
-            core.receiver.inbox.arm_all_notifications();
-        }
-    }
-
-    fn request_room(&self) {
-        if let Ok(mut core) = self.try_borrow_mut() {
-            core.request_room_for_backlog();
-        }
-    }
-
-    fn due_in(&self) -> Option<Duration> {
-        self.try_borrow().ok()?.due_in()
-    }
-
-    fn anything_waiting(&self) -> bool {
-        self.try_borrow_mut().is_ok_and(|mut core| core.anything_waiting())
-    }
-
-    fn keep_failure(&self, error: Error) -> Option<Error> {
-        let Ok(mut core) = self.try_borrow_mut() else { return Some(error) };
-        core.handler_context.keep_failure(error);
-        None
-    }
-
-    fn take_kept_failure(&self) -> Option<Error> {
-        self.try_borrow_mut().ok()?.handler_context.backlog.failures.next()
-    }
-}
-
 /// A core whose handlers may all move to another thread.
 #[derive(Debug)]
 pub struct Guarded(pub(crate) Core);
@@ -138,44 +34,6 @@ pub struct Guarded(pub(crate) Core);
 // SAFETY: a Guarded is only made by `Endpoint::open_shared`, and `SharedEndpoint` takes only
 // handlers that are Send; all other parts of a Core are Send.
 unsafe impl Send for Guarded {}
-
-thread_value! {
-    pub(crate) static BUNDLE: RefCell<Vec<Weak<RefCell<Core>>>> = RefCell::new(Vec::new());
-}
-
-thread_local! {
-    static OTHERS: Cell<Option<&'static dyn Pollable>> = const { Cell::new(None) };
-}
-
-/// Makes blocking calls of this thread poll `others` too: endpoints that an interface on top of
-/// this one keeps in endpoint cells.
-#[inline]
-pub fn poll_also(others: &'static dyn Pollable) {
-    OTHERS.set(Some(others));
-}
-
-/// An endpoint, or group of endpoints, that a blocking call of this thread polls.
-pub(crate) enum PolledEndpoint<'a> {
-    Core(&'a Rc<RefCell<Core>>),
-    Others(&'static dyn Pollable),
-}
-
-impl PolledEndpoint<'_> {
-    #[inline(always)]
-    fn poll_once(&self) -> Result<usize> {
-        match self {
-            PolledEndpoint::Core(core) => core.poll_once(),
-            PolledEndpoint::Others(others) => others.poll_once(),
-        }
-    }
-
-    pub(crate) fn slow(&self) -> &dyn Pollable {
-        match self {
-            PolledEndpoint::Core(core) => &***core,
-            PolledEndpoint::Others(others) => *others,
-        }
-    }
-}
 
 /// Adds an endpoint to the bundle of this thread.
 pub(crate) fn enroll(core: &Rc<RefCell<Core>>) {
@@ -207,23 +65,6 @@ pub(crate) fn bundle_size() -> usize {
     BUNDLE.with(|bundle| bundle.get().borrow().len()) + usize::from(OTHERS.get().is_some())
 }
 
-/// Calls `each` with every endpoint of this thread that a call blocking on `mine` polls.
-pub(crate) fn each_beside(mine: &impl Pollable, mut each: impl FnMut(PolledEndpoint<'_>)) {
-    if !mine.polls_bundle() {
-        return;
-    }
-    // Cloned, because a handler may open or close endpoints.
-    let bundle = BUNDLE.with(|bundle| bundle.get().borrow().clone());
-    for core in bundle.iter().filter_map(Weak::upgrade) {
-        let restricted = core.try_borrow().is_ok_and(|core| core.restricted);
-        debug_assert!(!restricted, "a restricted endpoint is polled by its own calls alone");
-        each(PolledEndpoint::Core(&core));
-    }
-    if let Some(others) = OTHERS.get() {
-        each(PolledEndpoint::Others(others));
-    }
-}
-
 /// Sums the activity of all endpoints of this thread.
 pub(crate) fn activity_of_bundle() -> u64 {
     let others = OTHERS.get().map_or(0, |others| others.activity());
@@ -249,7 +90,7 @@ pub fn block_on(
         return Ok(());
     }
     debug_assert!(!mine.in_bundle() || mine.polls_bundle(), "a bundle is polled as a whole");
-    let waits_for = context.trace().map(|_| what.waiting().number());
+    let waits_for = context.is_observed().then(|| what.waiting().number());
     if let Some(number) = waits_for {
         context.note(EventKind::Wait, (0, number, 0));
     }
@@ -326,6 +167,9 @@ fn end_wait(context: &RankContext, waited_for: Option<u8>, yields: u64) {
     debug_assert!(waited_for.is_none_or(|number| number > 0), "0 is no reason to wait");
     if let Some(number) = waited_for {
         context.note(EventKind::WaitEnd, (0, number, 0));
+        if let Some(actor) = context.actor() {
+            actor.begin_part();
+        }
     }
     let counters = Counters::over(context.block().counters());
     counters.bump(Counter::Waits);
@@ -418,7 +262,7 @@ fn idle<'a>(
         // What the rank sent before it finalized is there now: one more poll finds it, unless
         // another thread has found it and is handling it, or it is hidden until it is due.
         let has_left = state == Some(RankState::Finalized);
-        if has_left && mine.poll_thoroughly()? == 0 && mine.due_in().is_none() && !what.done()? {
+        if has_left && mine.poll_thoroughly()? == 0 && !mine.hides_messages() && !what.done()? {
             return Err(ErrorKind::RankLeft(rank).into());
         }
         if let Some(death) = context.node().death_of(rank) {
@@ -440,60 +284,4 @@ fn idle<'a>(
         sleep(context, mine, what)?;
     }
     Ok(())
-}
-
-/// Sleeps until something arrives, a peer wakes this rank, or the nap of `what` is over.
-///
-/// # Errors
-/// The last call of `done` fails.
-pub(crate) fn sleep(
-    context: &RankContext,
-    mine: &impl Pollable,
-    what: &mut impl WaitFor,
-) -> Result<()> {
-    let counters = Counters::over(context.block().counters());
-    mine.arm_notifications();
-    each_beside(mine, |member| member.slow().arm_notifications());
-    what.before_sleep();
-    let announced = context.block().park().announce(context.node().fence());
-    what.announced();
-    mine.request_room();
-    each_beside(mine, |member| member.slow().request_room());
-    let mut busy = mine.anything_waiting();
-    each_beside(mine, |member| busy |= member.slow().anything_waiting());
-    let done = what.done();
-    if busy || !matches!(done, Ok(false)) || context.fatal_death().is_some() {
-        context.block().park().withdraw(announced);
-    } else {
-        counters.bump(Counter::Parks);
-        let most = what.nap();
-        let mut nap = most;
-        let mut until_due = |due: Option<Duration>| {
-            nap = due.map_or(nap, |due| nap.min(due.saturating_sub(TOO_SHORT)));
-        };
-        until_due(mine.due_in());
-        each_beside(mine, |member| until_due(member.slow().due_in()));
-        debug_assert!(nap <= most, "a message that is due shortens a sleep");
-        let woken = match (context.network(), context.node().alarm(context.rank())) {
-            (Some(network), Some(alarm)) => {
-                let due = network.flush(Urgency::Sleep);
-                let nap = due.map_or(nap, |due| nap.min(due));
-                debug_assert!(due.is_none_or(|due| nap <= due), "the network is polled in time");
-                let socket = network.readiness();
-                let woken = context.block().park().sleep_on(announced, alarm, socket, Some(nap));
-                if woken.other {
-                    network.note_watched();
-                }
-                woken.rung || woken.other
-            }
-            _ => context.block().park().sleep(announced, Some(nap)),
-        };
-        if woken {
-            counters.bump(Counter::WakesReceived);
-        }
-    }
-    mine.awake();
-    what.after_sleep();
-    // `done` may have had effects (a message sent), and returns the same when called again.
-    done.map(drop)
 }

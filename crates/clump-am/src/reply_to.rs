@@ -71,6 +71,12 @@ impl<'a> ReplyTo<'a> {
         }
         let remote = matches!(self, ReplyTo::Remote(_));
         debug_assert!(handler_context.emulates(), "replies are delayed");
+        if let Some(actor) = handler_context.context.actor() {
+            let stamped = handler_context.charge_reply(actor, to, message);
+            let now_ns = clump_os::clock::now_ns();
+            handler_context.note_traced_send(to, message, (true, remote), now_ns);
+            return self.pass(handler_context, to, &stamped.message(message), message);
+        }
         let stamped = handler_context.delay_reply(message, remote);
         handler_context.note_traced_send(to, message, (true, remote), stamped.sent_ns);
         self.pass(handler_context, to, &stamped.message(message), message)

@@ -4,6 +4,7 @@
 
 use crate::context::RankContext;
 use crate::deposit::deposit;
+use crate::emulation::StampedWords;
 use crate::error::{ErrorKind, Result};
 use crate::handler_context::HandlerContext;
 use crate::message::{Handler, MAX_CARRIED, MessageKind, OutgoingMessage};
@@ -19,6 +20,7 @@ use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_shm::slot::{Header, INLINE};
+use clump_shm::virtual_time::Actor;
 use clump_trace::{Counter, Role, histogram};
 use clump_wire::frame::Route as FrameRoute;
 use clump_wire::{Message, Reason, SendResult};
@@ -311,6 +313,9 @@ fn append_delayed(
 ) -> Result<SendResult> {
     debug_assert!(handler_context.emulates(), "messages are delayed on purpose");
     let to = peer.name;
+    if let Some(actor) = handler_context.context.actor() {
+        return append_in_virtual_time(handler_context, actor, peer, message);
+    }
     let (way, remote) = match &mut peer.route {
         Route::Remote(flow) => (ChosenRoute::Flow(*flow, peer.tag), true),
         Route::Local(path) | Route::Own(path) => {
@@ -354,6 +359,47 @@ fn append_delayed(
     }
     if (sent == SendResult::Sent || begun) && !to_interface {
         handler_context.note_traced_send(to, message, (false, remote), sent_ns);
+    }
+    Ok(sent)
+}
+
+/// Appends a request to the path of its destination. All virtual nodes are parts of one machine, so
+/// each destination has one.
+///
+/// # Errors
+/// The target's segment cannot be mapped.
+#[cold]
+fn append_in_virtual_time(
+    handler_context: &HandlerContext,
+    actor: &Actor,
+    peer: &mut MappedPeer,
+    message: &OutgoingMessage<'_>,
+) -> Result<SendResult> {
+    let to = peer.name;
+    let Some(path) = peer.route.path_mut() else {
+        debug_assert!(matches!(peer.route, Route::Absent), "no network in virtual time");
+        return Ok(SendResult::Refused(Reason::NoSuchEndpoint));
+    };
+    let began = actor.enter();
+    // Checked first: a message is charged once.
+    if !path.has_room() {
+        return Ok(SendResult::Full);
+    }
+    let Some(record) = actor.begin_send() else { return Ok(SendResult::Full) };
+    let stamped = StampedWords::numbered(message, record.number());
+    let sent = append_to_path(path, &stamped.message(message))?;
+    if sent == SendResult::Sent {
+        if message.kind == MessageKind::Short {
+            path.count_stamp();
+        }
+        actor.send(record, to.rank(), message.charged_bytes(), true);
+        handler_context.note_traced_send(to, message, (false, false), clock::now_ns());
+    } else {
+        actor.give_up(record);
+    }
+    debug_assert!(message.handler.0 != 0, "the handler is in the last word");
+    if sent != SendResult::Full && began {
+        actor.begin_part();
     }
     Ok(sent)
 }

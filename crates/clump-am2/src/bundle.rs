@@ -233,6 +233,10 @@ impl Pollable for Bundle {
         self.members().filter_map(|slot| slot.cell.due_in()).min()
     }
 
+    fn first_due_ns(&self) -> Option<u64> {
+        self.members().filter_map(|slot| slot.cell.first_due_ns()).min()
+    }
+
     fn anything_waiting(&self) -> bool {
         // No short circuit: a message sent before its lane was armed for the doorbell is found by
         // this check alone.
@@ -277,6 +281,10 @@ impl Pollable for All {
 
     fn due_in(&self) -> Option<Duration> {
         Self::each().filter_map(Bundle::due_in).min()
+    }
+
+    fn first_due_ns(&self) -> Option<u64> {
+        Self::each().filter_map(Bundle::first_due_ns).min()
     }
 
     fn anything_waiting(&self) -> bool {

@@ -2,10 +2,11 @@
 
 use crate::machines::Machines;
 use clap::{Args, ValueEnum};
-use clump_agent::JobSpec;
+use clump_agent::{JobSpec, VirtualTime};
 use clump_boot::{Lab, NetDriver};
 use clump_lab::wrong_command::WrongCommand;
 use clump_loggp::KnobTable;
+use clump_virtual::{Compute, Machine};
 use clump_wire::Security;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -65,6 +66,16 @@ pub struct Layout {
     /// them [default: the value of CLUMP_EMU, else as fast as it is]
     #[arg(long, value_name = "o=+5us,L=+20us,...", value_parser = knobs)]
     pub emu: Option<KnobTable>,
+    /// Run in virtual time, on a machine that need not exist: a name (now1997, clump1997, 10gbe,
+    /// 100gbe, ib) or the path of a machine file; --nodes are its nodes
+    #[arg(long = "virtual", value_name = "MACHINE", value_parser = virtual_machine,
+          conflicts_with_all = ["driver", "ni", "netns", "addresses", "emu"])]
+    pub machine: Option<VirtualMachine>,
+    /// With --virtual: cost of computation, `measured`, or `fixed:NS` for each part of the program
+    /// between two calls
+    #[arg(long, value_name = "COST", default_value = "measured", requires = "machine",
+          value_parser = Compute::from_str)]
+    pub cpu: Compute,
     /// Parameters that only studies change, before those of CLUMP_LAB; `clump doctor --config
     /// --lab` lists them
     #[arg(long, value_name = "KEY=VALUE,...", value_parser = lab_keys)]
@@ -85,6 +96,26 @@ fn knobs(text: &str) -> Result<KnobTable, String> {
         clump_boot::Error::BadKnobs { why, .. } => why.to_string(),
         other => other.to_string(),
     })
+}
+
+/// A machine for virtual time: its name, and its file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VirtualMachine {
+    name: String,
+    file: String,
+}
+
+/// Finds a machine that comes with clump, or reads a machine file.
+fn virtual_machine(text: &str) -> Result<VirtualMachine, String> {
+    let file = match Machine::built_in(text) {
+        Some(file) => file.to_owned(),
+        None => std::fs::read_to_string(text).map_err(|e| {
+            let names = Machine::names().collect::<Vec<_>>().join(", ");
+            format!("`{text}` is none of {names}, and no machine file can be read there: {e}")
+        })?,
+    };
+    Machine::read(&file).map_err(|e| e.to_string())?;
+    Ok(VirtualMachine { name: text.to_owned(), file })
 }
 
 /// Reads parameters of studies from the command line.
@@ -180,6 +211,8 @@ impl Layout {
             addresses: None,
             machines: Machines::default(),
             emu: None,
+            machine: None,
+            cpu: Compute::Measured,
             lab: None,
         }
     }
@@ -209,6 +242,9 @@ impl Layout {
                 "--netns joins 2 to {MAX_NAMESPACES} nodes, not {nodes} (--nodes)"
             )));
         }
+        if let Some(machine) = &self.machine {
+            return self.apply_virtual(machine, spec);
+        }
         let cores = clump_os::topology::usable_cores();
         spec.proxies = self.ni.map(|drives| drives.proxies((ranks, nodes), cores));
         spec.cables = self.cables;
@@ -225,6 +261,33 @@ impl Layout {
             Protection::Aead => Security::Aead,
             Protection::Crc => Security::Crc,
         };
+        Ok(())
+    }
+}
+
+impl Layout {
+    /// Writes virtual time into a job's description: all its virtual nodes are one node of this
+    /// machine.
+    fn apply_virtual(
+        &self,
+        machine: &VirtualMachine,
+        spec: &mut JobSpec,
+    ) -> Result<(), WrongCommand> {
+        if !spec.machines.is_empty() {
+            return Err(WrongCommand::new(
+                "--virtual runs all ranks on this machine; leave the machines out",
+            ));
+        }
+        if clump_boot::Config::load().is_ok_and(|config| !config.emu().is_empty()) {
+            return Err(WrongCommand::new(
+                "--virtual and CLUMP_EMU: the machine file says how slow the network is",
+            ));
+        }
+        let VirtualMachine { name, file } = machine.clone();
+        let (compute, nodes) = (self.cpu.to_string(), self.nodes);
+        spec.virtual_time = Some(VirtualTime { name, machine: file, compute, nodes });
+        spec.nodes = 1;
+        spec.settings.extend(self.lab.iter().map(|text| ("lab".to_owned(), text.clone())));
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ use crate::team_state::StateLock;
 use clump_am::{AsContext, Error, ErrorKind, RankContext, Result};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::barrier::Barrier;
+use clump_shm::virtual_time::Actor;
 use clump_trace::{Counter, Counters};
 use std::sync::Arc;
 
@@ -67,13 +68,18 @@ impl Team {
     pub fn form(context: &Arc<RankContext>) -> Result<Self> {
         let barrier = Barrier::new(context.node(), context.rank())?;
         let post = Arc::new(Post::open(context, &barrier)?);
-        let area = post.stages().take();
-        debug_assert_eq!(area, Some(0), "each rank's first area is that of all ranks");
+        let is_virtual = context.actor().is_some();
+        let area = if is_virtual { None } else { post.stages().take() };
+        debug_assert!(is_virtual || area == Some(0), "its first area is that of all ranks");
         let members = Members::All(context.node().ranks() as u32);
         let (me, barrier) = (context.rank() as usize, Some(barrier));
-        let areas = Some(vec![0; members.len()]);
+        let areas = area.map(|_| vec![0; members.len()]);
         let team = Self::of(context, &post, NewTeam { id: ALL, members, me, areas, barrier });
         team.barrier()?;
+        if is_virtual {
+            // Its lines take no virtual time; messages do.
+            team.state.lock()?.barrier = None;
+        }
         Ok(team)
     }
 
@@ -81,7 +87,8 @@ impl Team {
         let NewTeam { id, members, me, areas, barrier } = new;
         debug_assert_eq!(members.get(me), Some(context.rank()), "this rank is at its place");
         let layout = Layout::of(context.node(), &members, me);
-        let staged = layout.has_memory() && layout.most_local() <= MAX_MEMBERS;
+        let has_memory = layout.has_memory() && context.actor().is_none();
+        let staged = has_memory && layout.most_local() <= MAX_MEMBERS;
         let stage = areas.filter(|_| staged).map(|areas| {
             let local = layout.local();
             let of_group = (members.of(local.clone()), areas[local.clone()].to_vec());
@@ -93,7 +100,7 @@ impl Team {
             nodes: layout.nodes().len(),
             even: layout.even().is_some(),
             staged: stage.is_some(),
-            lines: id == ALL,
+            lines: id == ALL && context.actor().is_none(),
         };
         let state = StateLock::new(barrier);
         let (context, post) = (context.clone(), post.clone());
@@ -268,6 +275,7 @@ impl Team {
         (counter, signature): (Counter, Signature),
         make: impl FnOnce(u64) -> Result<R>,
     ) -> Result<R> {
+        let _call = self.context.actor().map(Actor::call);
         let mut state = self.state.lock()?;
         state.next(&self.post, self.id);
         let broken = self.post.mailbox().is_broken(self.id, state.seq);

@@ -248,7 +248,7 @@ fn of_messages(error: &clump_am::Error) -> S {
         Am::RankLeft(_) => S::CLUMP_ERR_RANK_LEFT,
         Am::NoMemory(_) => S::CLUMP_ERR_SYSTEM,
         Am::Forked => S::CLUMP_ERR_FORKED,
-        Am::Interrupted(_) => S::CLUMP_ERR_TIMED_OUT,
+        Am::Interrupted(_) | Am::Deadlock(_) => S::CLUMP_ERR_TIMED_OUT,
         Am::InHandler | Am::CollectiveInHandler => S::CLUMP_ERR_IN_HANDLER,
         Am::OtherThread => S::CLUMP_ERR_THREAD,
         Am::NoEndpoint => S::CLUMP_ERR_HANDLE,
@@ -262,6 +262,7 @@ fn of_messages(error: &clump_am::Error) -> S {
         | Am::EmptySegment
         | Am::NoSuchRank { .. }
         | Am::NotOneEach { .. }
+        | Am::NotInVirtualTime(_)
         | Am::Disagreement(_) => S::CLUMP_ERR_ARGUMENT,
         Am::NotRequested => S::CLUMP_ERR_TOKEN,
         Am::HasSegment(_) => S::CLUMP_ERR_BUSY,
@@ -308,6 +309,7 @@ fn of_memory(error: &clump_shm::Error) -> S {
         | E::LocalRankCount { .. }
         | E::InterfaceCount { .. } => S::CLUMP_ERR_LIMIT,
         E::Os(_) | E::NotANode(_) | E::NodeMap => S::CLUMP_ERR_SYSTEM,
+        E::OneSidedInVirtualTime => S::CLUMP_ERR_ARGUMENT,
     }
 }
 

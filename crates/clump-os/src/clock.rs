@@ -4,9 +4,24 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Returns nanoseconds of `CLOCK_MONOTONIC`: the same clock in every process of a machine.
+/// Returns nanoseconds of `CLOCK_MONOTONIC`: the same clock in every process of a machine. In a
+/// thread whose time is virtual, nanoseconds of its own clock.
 pub fn now_ns() -> u64 {
+    #[cfg(not(loom))]
+    if let Some(thread) = crate::virtual_thread::current() {
+        return thread.now_ns();
+    }
+    machine_ns()
+}
+
+/// Returns nanoseconds of `CLOCK_MONOTONIC`, whatever the time of this thread.
+pub fn machine_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
+}
+
+/// Returns the processor time that this thread has used, in ns.
+pub fn processor_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
 /// Returns nanoseconds of the real-time clock (UTC): the clock of the kernel's time stamps, which
@@ -114,15 +129,32 @@ pub fn ticked_ns() -> u64 {
     ((u128::from(passed) * u128::from(scale)) >> 32) as u64
 }
 
+/// Time that a yield takes in a thread whose time is virtual, so that others can go on.
+#[cfg(not(loom))]
+const VIRTUAL_YIELD: Duration = Duration::from_micros(1);
+
 /// Yields the processor to other threads.
 #[inline]
 pub fn yield_now() {
+    #[cfg(not(loom))]
+    if let Some(thread) = crate::virtual_thread::current() {
+        return thread.pass(VIRTUAL_YIELD);
+    }
     // Not rustix's, which asserts that no filter refuses the call: then time passes all the same.
     std::thread::yield_now();
 }
 
 /// Sleeps for `span`: for agents that poll now and then, not for tests.
 pub fn pass(span: Duration) {
+    #[cfg(not(loom))]
+    if let Some(thread) = crate::virtual_thread::current() {
+        return thread.pass(span);
+    }
+    machine_pass(span);
+}
+
+/// Sleeps for `span` of the machine's time, whatever the time of this thread.
+pub fn machine_pass(span: Duration) {
     std::thread::sleep(span);
 }
 

@@ -7,6 +7,15 @@ use std::time::Duration;
 /// when the limit ended the sleep.
 #[cfg(not(loom))]
 pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
+    if let Some(thread) = crate::virtual_thread::current() {
+        return thread.wait(word, expected, limit);
+    }
+    sleep(word, expected, limit)
+}
+
+/// Sleeps as [`wait`] does, on the machine's time, whatever the time of this thread.
+#[cfg(not(loom))]
+pub fn sleep(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
     let timeout = limit.map(|d| libc::timespec {
         tv_sec: libc::time_t::try_from(d.as_secs()).unwrap_or(libc::time_t::MAX),
         tv_nsec: libc::c_long::from(d.subsec_nanos()),
@@ -29,6 +38,15 @@ pub fn wait(word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
 /// Wakes every process that sleeps on `word`.
 #[cfg(not(loom))]
 pub fn wake_all(word: &AtomicU32) {
+    if let Some(thread) = crate::virtual_thread::current() {
+        thread.wake(word);
+    }
+    rouse(word);
+}
+
+/// Wakes every process that sleeps on `word` on the machine's time.
+#[cfg(not(loom))]
+pub fn rouse(word: &AtomicU32) {
     // SAFETY: `word` is a live, aligned 32-bit word; FUTEX_WAKE reads nothing else.
     unsafe {
         libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), libc::FUTEX_WAKE, i32::MAX);

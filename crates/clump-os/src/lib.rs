@@ -82,6 +82,8 @@ pub mod tun;
 pub mod udp;
 pub mod used_pages;
 pub mod userfault;
+#[cfg(not(loom))]
+pub mod virtual_thread;
 pub mod writer;
 pub mod xdp;
 

@@ -61,6 +61,9 @@ pub const LANE_FRONT: usize = (LANE_CONTROL + LANE_SLOTS * 64).next_multiple_of(
 /// Bytes of the control lines of a lane.
 pub const LANE_CONTROL: usize = 512;
 
+/// Bytes of the table of virtual time.
+pub(crate) const VIRTUAL_TIME_SPACE: usize = 8 << 20;
+
 // Positions are mapped to slots by masks, and the states of a queue's blocks fill a page at most.
 const _: () = assert!(LANE_SLOTS.is_power_of_two() && QUEUE_SLOTS.is_power_of_two());
 const _: () = assert!(QUEUE_BLOCKS * size_of::<u64>() <= PAGE);
@@ -291,9 +294,16 @@ impl Geometry {
         behind + number as u64 * REGION_SPACE
     }
 
+    /// Returns the offset of the table of virtual time, of which a job on the machine's time
+    /// touches no page.
+    pub(crate) fn virtual_time(&self) -> u64 {
+        debug_assert!(REGION_SPACE.is_multiple_of(PAGE as u64), "the table begins a page");
+        self.region(NODE_REGIONS)
+    }
+
     /// Returns the bytes of the whole file.
     pub fn total_bytes(&self) -> u64 {
-        self.region(NODE_REGIONS)
+        self.virtual_time() + VIRTUAL_TIME_SPACE as u64
     }
 }
 
@@ -342,7 +352,8 @@ mod tests {
             end = g.segments(slot) + SEGMENT_SPACE;
         }
         assert!(g.region(0) >= end && g.region(0).is_multiple_of(1 << 21), "of huge pages");
-        assert_eq!(g.total_bytes() - g.region(0), NODE_REGIONS as u64 * REGION_SPACE);
+        assert_eq!(g.virtual_time() - g.region(0), NODE_REGIONS as u64 * REGION_SPACE);
+        assert_eq!(g.total_bytes() - g.virtual_time(), VIRTUAL_TIME_SPACE as u64);
         assert!(g.total_bytes() < 1 << 47, "all of it could be mapped: {:x}", g.total_bytes());
         let first = ranks + node * each;
         let own: Vec<u32> = local.chain(first..first + each).collect();

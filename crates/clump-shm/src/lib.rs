@@ -87,6 +87,8 @@ pub mod supply;
 #[cfg(not(loom))]
 pub mod traffic;
 #[cfg(not(loom))]
+pub mod virtual_time;
+#[cfg(not(loom))]
 pub mod waiter;
 #[cfg(not(loom))]
 pub mod yielding;

@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub const MEMORY_LABEL: &str = "clump-node";
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 14;
+const VERSION: u64 = 15;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE);
 
 /// Settings that the creator of a node's memory chooses for all its processes.

@@ -207,8 +207,8 @@ impl RankBlock {
         self.process.pid.load(Ordering::Relaxed)
     }
 
-    /// Returns the times at which the rank joined and finalized, in [`clump_os::clock::now_ns`];
-    /// zero when it has not.
+    /// Returns the times at which the rank joined and finalized, in
+    /// [`clump_os::clock::machine_ns`]; zero when it has not.
     pub fn lifetime_ns(&self) -> (u64, u64) {
         let joined = self.process.joined_ns.load(Ordering::Relaxed);
         (joined, self.process.finalized_ns.load(Ordering::Relaxed))
@@ -218,16 +218,17 @@ impl RankBlock {
     pub(crate) fn note_joined(&self, pid: u32) {
         debug_assert!(pid != 0, "no process has joined");
         self.process.pid.store(pid, Ordering::Relaxed);
-        self.process.joined_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
+        self.process.joined_ns.store(clump_os::clock::machine_ns(), Ordering::Relaxed);
     }
 
     /// Notes that the rank finalizes.
     pub(crate) fn note_finalized(&self) {
-        self.process.finalized_ns.store(clump_os::clock::now_ns(), Ordering::Relaxed);
+        self.process.finalized_ns.store(clump_os::clock::machine_ns(), Ordering::Relaxed);
     }
 
-    /// Returns what the rank is blocked in, and the time since ([`clump_os::clock::now_ns`]): of
-    /// several threads the one that has waited longest. `None` while it computes.
+    /// Returns what the rank is blocked in, and the time since
+    /// ([`clump_os::clock::machine_ns`]): of several threads the one that has waited longest.
+    /// `None` while it computes.
     pub fn waiting(&self) -> Option<(WaitReason, u64)> {
         let oldest = self.waits.waits().min_by_key(|wait| wait.since_ns)?;
         Some((oldest.reason, oldest.since_ns))
@@ -254,7 +255,7 @@ impl RankBlock {
     }
 
     /// Returns the peer that acknowledges nothing of what this rank or interface sent it, and the
-    /// time since ([`clump_os::clock::now_ns`]).
+    /// time since ([`clump_os::clock::machine_ns`]).
     pub fn unanswered(&self) -> Option<(u32, u64)> {
         let peer = self.note.unanswered.load(Ordering::Acquire).checked_sub(1)?;
         Some((u32::try_from(peer).ok()?, self.note.unanswered_ns.load(Ordering::Relaxed)))

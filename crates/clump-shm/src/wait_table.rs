@@ -21,7 +21,7 @@ pub struct PublishedWait {
     pub thread: u32,
     /// The reason.
     pub reason: WaitReason,
-    /// Time when it began to sleep for it ([`clump_os::clock::now_ns`]).
+    /// Time when it began to sleep for it ([`clump_os::clock::machine_ns`]).
     pub since_ns: u64,
 }
 
@@ -62,7 +62,7 @@ impl WaitTable {
         let claimed = self.owned.fetch_update(new, old, claim);
         let index = claimed.ok().map(|before| (!before).trailing_zeros() as u8);
         if let Some(line) = index.and_then(|index| self.lines.get(usize::from(index))) {
-            line.write(reason, Some((thread::number(), clock::now_ns())));
+            line.write(reason, Some((thread::number(), clock::machine_ns())));
         }
         debug_assert!(index.is_none_or(|index| usize::from(index) < WAIT_RECORDS));
         WaitRecord(index)

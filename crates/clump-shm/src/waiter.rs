@@ -21,6 +21,8 @@ pub struct SpinPolicy {
     spin: u64,
     yielding: u64,
     shares_processor: bool,
+    /// True where time is virtual: waiting takes no time of the machine.
+    sleeps_at_once: bool,
     yields: YieldPolicy,
 }
 
@@ -31,7 +33,17 @@ impl SpinPolicy {
         debug_assert!(clock::cycles_per_us() > 0, "the clock runs");
         let shares_processor = spin_ns <= CROWDED_SPIN_NS;
         let yields = YieldPolicy::new(shares_processor);
-        Self { spin: cycles(spin_ns), yielding: cycles(yield_ns), shares_processor, yields }
+        let (spin, yielding) = (cycles(spin_ns), cycles(yield_ns));
+        Self { spin, yielding, shares_processor, sleeps_at_once: false, yields }
+    }
+
+    /// Returns the policy of a rank whose time is virtual: it neither spins nor yields.
+    #[must_use]
+    pub fn sleeping_at_once(self) -> Self {
+        // Each step is then one of those that decide.
+        let yields = YieldPolicy::new(true);
+        debug_assert!(yields.crowded(), "no step polls again without a decision");
+        Self { sleeps_at_once: true, yields, ..self }
     }
 
     /// Returns true if the job was created with more ranks than processors.
@@ -104,6 +116,9 @@ impl<'a> Waiter<'a> {
     fn slow(&mut self) -> WaitStep {
         debug_assert!(self.started != 0 || self.yields == 0, "no yield before the clock is read");
         debug_assert!(self.polls != 0, "the first step counts a poll");
+        if self.spin_policy.sleeps_at_once {
+            return WaitStep::Sleep;
+        }
         let now = clock::cycles();
         if self.started == 0 {
             self.started = now;

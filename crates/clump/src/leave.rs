@@ -24,6 +24,8 @@ impl Leave {
             }
             self.0.note_processor();
             self.0.node().finalize(self.0.rank());
+            // Ranks that wait for this one have seen it finalized, whenever they run.
+            self.0.end_virtual_time();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::leave::Leave;
 use crate::{Error, Result};
-use clump_am::{AsContext, RankContext, Settings};
+use clump_am::{AsContext, ErrorKind, RankContext, Settings};
 use clump_boot::boot::Control;
 use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
@@ -10,6 +10,7 @@ use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_pgas::{Pgas, PgasOptions};
 use clump_shm::node::{NodeConfig, NodeMemory};
+use clump_shm::virtual_time::Actor;
 use clump_svm::{Svm, SvmOptions};
 use clump_trace::Recorder;
 use clump_transport::{NetworkResources, NetworkTuning};
@@ -64,9 +65,14 @@ pub fn init() -> Result<Clump> {
             (context, None, pgas_options(&config))
         }
     };
-    let context = Arc::new(context);
+    let context = Arc::new(context.in_virtual_time()?);
     context.node().join(context.rank(), std::process::id()).map_err(Error::AlreadyJoined)?;
+    context.begin_virtual_time();
     let team = Arc::new(Team::form(&context)?);
+    if let Some(actor) = context.actor() {
+        // What the program does from now on counts.
+        actor.begin_part();
+    }
     let leave = Leave(context.clone());
     Ok(Clump { inner: Arc::new(Inner { team, context, pgas, leave, _control: control }) })
 }
@@ -139,6 +145,14 @@ fn pgas_options(config: &Config) -> PgasOptions {
 
 fn small(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+/// Refuses what virtual time does not carry out.
+fn refuse_in_virtual_time(context: &RankContext, why: &'static str) -> Result<()> {
+    match context.actor() {
+        Some(_) => Err(clump_am::Error::from(ErrorKind::NotInVirtualTime(why)).into()),
+        None => Ok(()),
+    }
 }
 
 impl Clump {
@@ -400,6 +414,7 @@ impl Clump {
     /// # Errors
     /// Fails as [`Clump::svm`] does.
     pub fn svm_with(&self, options: &SvmOptions) -> Result<Svm> {
+        refuse_in_virtual_time(&self.inner.context, "there is no shared virtual memory yet")?;
         Ok(Svm::open(self, &self.inner.team, options)?)
     }
 
@@ -411,6 +426,10 @@ impl Clump {
     /// # Errors
     /// Fails if the text names no knobs, or if a rank died or left.
     pub fn emulate(&self, text: &str) -> Result<()> {
+        refuse_in_virtual_time(
+            &self.inner.context,
+            "the machine file says how slow the network is",
+        )?;
         let knobs = clump_boot::machine::knobs(&Config::load()?, "emulate", text)?;
         let team = &self.inner.team;
         team.meet_all()?;
@@ -428,13 +447,31 @@ impl Clump {
 
     /// Returns the number of nodes of the job.
     pub fn nnodes(&self) -> usize {
-        self.node().nnodes() as usize
+        let nodes = self.inner.context.actor().map(Actor::nodes);
+        nodes.unwrap_or_else(|| self.node().nnodes()) as usize
     }
 
     /// Returns the node that a rank is on; `None` if the job has no such rank.
     pub fn node_of(&self, rank: usize) -> Option<usize> {
         let known = u32::try_from(rank).ok().filter(|_| rank < self.nranks())?;
-        Some(self.node().node_of(known) as usize)
+        let actor = self.inner.context.actor();
+        let node = actor.and_then(|actor| actor.node_of(known));
+        Some(node.unwrap_or_else(|| self.node().node_of(known)) as usize)
+    }
+
+    /// Returns the nanoseconds since the program began: in virtual time those of this rank's clock,
+    /// else those of the machine.
+    pub fn now_ns(&self) -> u64 {
+        self.inner.context.actor().map_or_else(clump_os::clock::now_ns, Actor::read_clock)
+    }
+
+    /// Gives the cost of the computation between the call of clump before this and the next, where
+    /// time is virtual: it counts instead of what is measured. Costs that are given before the same
+    /// call add up.
+    pub fn cost(&self, ns: u64) {
+        if let Some(actor) = self.inner.context.actor() {
+            actor.give_cost(ns);
+        }
     }
 
     /// Returns the memory of this rank's node, for tools that come with clump.

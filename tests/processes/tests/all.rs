@@ -41,4 +41,5 @@ mod temporary;
 mod terminal;
 mod traces;
 mod update_storm;
+mod virtual_time;
 mod waits;

@@ -7,6 +7,7 @@ use crate::ledger::Ledger;
 use crate::outcome::{Heartbeats, NodeOutcome};
 use crate::refusal::Refusal;
 use crate::sweep;
+use crate::virtual_time::VirtualTimeReport;
 use clump_os::process::ChildEvents;
 use clump_os::{clock, process, signal};
 use std::collections::BTreeMap;
@@ -98,6 +99,7 @@ impl Agent {
             intervals,
             leftovers: self.leftovers.iter().map(sweep::describe).collect(),
             survivors: survivors.iter().map(sweep::describe).collect(),
+            virtual_time: VirtualTimeReport::of(self.spec.virtual_time.as_ref(), &self.node.memory),
             config,
         }
     }

@@ -19,6 +19,7 @@ use crate::silence::UnresponsivePeers;
 use crate::spec::{JobSpec, NodePlan};
 use crate::spin_policy::{SpinPolicy, suited_fence};
 use crate::stream_watch::StreamWatch;
+use crate::virtual_time::VirtualTime;
 use crate::wiring;
 use anyhow::Result;
 use clump_boot::{Config, NetDriver};
@@ -164,6 +165,23 @@ fn refuse(launcher: &mut ControlStreams, decides: bool, refusal: Refusal) -> Res
     Ok(launcher.write_all(&bytes)?)
 }
 
+/// Makes the time of a job virtual.
+fn begin_virtual_time(
+    spec: &JobSpec,
+    time: &VirtualTime,
+    memory: &NodeMemory,
+) -> std::result::Result<(), Refusal> {
+    let spread = JobSpec { nodes: time.nodes, ..spec.clone() };
+    let of_rank = |rank| {
+        let mut nodes = 0..spread.nodes;
+        nodes.find(|&node| spread.ranks_of(node).contains(&rank)).unwrap_or(0)
+    };
+    let plan = time.plan((0..spec.ranks).map(of_rank).collect());
+    let plan = plan.map_err(|why| Refusal::new(why, 2))?;
+    debug_assert_eq!(spec.nodes, 1, "one machine has all virtual nodes");
+    clump_shm::virtual_time::begin(memory, &plan).map_err(|e| Refusal::new(e, 126))
+}
+
 /// The node's memory, and the choices made when it was created.
 pub(super) struct OpenedNode {
     pub(super) plan: NodePlan,
@@ -223,6 +241,9 @@ impl OpenedNode {
             Refusal::new(e, code)
         })?;
         memory.note_other_clocks(plan.other_clocks.iter().copied());
+        if let Some(time) = &spec.virtual_time {
+            begin_virtual_time(spec, time, &memory)?;
+        }
         if !knobs.is_off() {
             memory.set_knobs(&knobs.to_words()).map_err(|e| Refusal::new(e, 126))?;
         }

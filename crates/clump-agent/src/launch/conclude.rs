@@ -47,6 +47,9 @@ impl Launcher {
             self.say_waits(outcome);
             self.printer.say(Stream::Errors, &text);
         }
+        if let Some(report) = &outcome.virtual_time {
+            self.printer.say(Stream::Errors, &format!("{}\n", report.line(outcome.wall_ms)));
+        }
         if display.stats {
             self.sum_up(outcome);
         }

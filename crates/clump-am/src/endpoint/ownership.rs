@@ -1,9 +1,10 @@
 //! Ownership of an endpoint: the threads that may use it, and how a call borrows its state.
 
 use super::shared_core::{LockedCore, SharedCore};
+use crate::bundle::BUNDLE;
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::progress::{BUNDLE, Pollable};
+use crate::pollable::Pollable;
 use std::cell::{RefCell, RefMut};
 use std::ops::DerefMut;
 use std::rc::{Rc, Weak};

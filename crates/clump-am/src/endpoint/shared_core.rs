@@ -2,7 +2,8 @@
 
 use crate::core::Core;
 use crate::error::{ErrorKind, Result};
-use crate::progress::{Guarded, Pollable};
+use crate::pollable::Pollable;
+use crate::progress::Guarded;
 use crate::thread_number::this_thread;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
@@ -159,7 +160,7 @@ impl Pollable for SharedCore {
 
     fn arm_notifications(&self) {
         if let Ok(mut core) = self.lock() {
-            core.receiver.inbox.arm_all_notifications();
+            core.arm_notifications();
             self.sleepers.fetch_add(1, Ordering::Relaxed);
             debug_assert!(self.has_sleepers(), "the handling thread wakes it");
         }
@@ -181,6 +182,14 @@ impl Pollable for SharedCore {
     fn due_in(&self) -> Option<Duration> {
         // A thread that uses it polls it, and so do calls that find it free again.
         self.try_lock()?.due_in()
+    }
+
+    fn first_due_ns(&self) -> Option<u64> {
+        self.try_lock()?.first_due_ns()
+    }
+
+    fn hides_messages(&self) -> bool {
+        self.try_lock().is_some_and(|core| core.hides_messages())
     }
 
     fn anything_waiting(&self) -> bool {

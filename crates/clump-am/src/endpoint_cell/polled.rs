@@ -3,7 +3,7 @@
 use super::{BorrowedEndpoint, EndpointCell};
 use crate::core::Core;
 use crate::error::Result;
-use crate::progress::Pollable;
+use crate::pollable::Pollable;
 use std::time::Duration;
 
 impl Pollable for EndpointCell {
@@ -39,7 +39,7 @@ impl Pollable for EndpointCell {
     }
 
     fn arm_notifications(&self) {
-        self.if_free(true, |core| core.receiver.inbox.arm_all_notifications());
+        self.if_free(true, Core::arm_notifications);
     }
 
     fn request_room(&self) {
@@ -48,6 +48,14 @@ impl Pollable for EndpointCell {
 
     fn due_in(&self) -> Option<Duration> {
         self.if_free(false, |core| core.due_in())
+    }
+
+    fn first_due_ns(&self) -> Option<u64> {
+        self.if_free(false, Core::first_due_ns)
+    }
+
+    fn hides_messages(&self) -> bool {
+        self.if_free(false, |core| core.hides_messages())
     }
 
     fn anything_waiting(&self) -> bool {

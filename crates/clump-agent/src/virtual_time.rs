@@ -1,0 +1,83 @@
+//! Virtual time of a job: the machine that its user names, and the report at its end.
+
+use clump_shm::node::NodeMemory;
+use clump_shm::virtual_time::{self, TimePlan};
+use clump_virtual::Machine;
+use serde::{Deserialize, Serialize};
+
+/// Virtual time of a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VirtualTime {
+    /// The machine's name, for reports.
+    pub name: String,
+    /// The machine file.
+    pub machine: String,
+    /// Cost of computation, as text.
+    pub compute: String,
+    /// Virtual nodes.
+    pub nodes: u32,
+}
+
+impl VirtualTime {
+    /// Returns what the memory of the node holds of it, for ranks on these virtual nodes.
+    ///
+    /// # Errors
+    /// The machine file or the cost of computation cannot be read.
+    pub(crate) fn plan(&self, node_of: Vec<u32>) -> Result<TimePlan, String> {
+        let machine = Machine::read(&self.machine).map_err(|e| format!("{}: {e}", self.name))?;
+        debug_assert!(node_of.is_sorted(), "ranks of a node follow each other");
+        debug_assert!(node_of.iter().all(|&node| node < self.nodes), "one of the nodes");
+        Ok(TimePlan { machine, compute: self.compute.parse()?, node_of })
+    }
+}
+
+/// Report of a job in virtual time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VirtualTimeReport {
+    /// The machine.
+    pub machine: String,
+    /// Source of the costs of computation.
+    pub compute: String,
+    /// The time at which the last rank ended, in ns.
+    pub ns: u64,
+    /// Computation of all ranks, in virtual ns.
+    pub computed_ns: u64,
+    /// Messages that were handled.
+    pub messages: u64,
+    /// Turns of the ranks.
+    pub turns: u64,
+    /// A number that all sends and receptions with their times make: equal for equal runs.
+    pub digest: String,
+}
+
+impl VirtualTimeReport {
+    /// Reads it from the memory of the node; `None` where time is the machine's.
+    pub(crate) fn of(time: Option<&VirtualTime>, memory: &NodeMemory) -> Option<Self> {
+        let time = time?;
+        let sum = virtual_time::summary(memory).ok().flatten()?;
+        debug_assert!(sum.ns > 0 || sum.messages == 0, "messages take time");
+        debug_assert_eq!(memory.nnodes(), 1, "one machine has all virtual nodes");
+        Some(Self {
+            machine: time.name.clone(),
+            compute: time.compute.clone(),
+            ns: sum.ns,
+            computed_ns: sum.computed_ns,
+            messages: sum.messages,
+            turns: sum.turns,
+            digest: format!("{:016x}", sum.digest),
+        })
+    }
+
+    /// Returns the line of the summary; `wall_ms`: the time that the job took here.
+    pub(crate) fn line(&self, wall_ms: f64) -> String {
+        let Self { machine, compute, ns, computed_ns, messages, turns, digest } = self;
+        let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
+        let computed = *computed_ns as f64 / 1e9;
+        debug_assert!(wall_ms >= 0.0 && rest < 1_000_000_000, "a time of the machine, and ns");
+        format!(
+            "virtual time: {whole}.{rest:09} s on {machine}, {:.3} s here; computation {compute}, \
+             {computed:.6} s of all ranks; {messages} messages, 0 late; {turns} turns; digest {digest}",
+            wall_ms / 1e3
+        )
+    }
+}

@@ -1,0 +1,113 @@
+//! The computation of an actor between two calls of the runtime.
+
+use clump_os::clock;
+use clump_os::sync::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use clump_virtual::Compute;
+
+/// No cost was given.
+const NONE: u64 = u64::MAX;
+
+/// The part of the program that an actor executes now.
+#[derive(Debug)]
+pub(super) struct Computation {
+    compute: Compute,
+    /// Time of computation by time here, in millionths.
+    cpu_ppm: u64,
+    /// Processor time at its beginning.
+    since_ns: AtomicU64,
+    /// True inside a call of the runtime, which costs what the machine says.
+    inside: AtomicBool,
+    in_handler: AtomicBool,
+    /// Calls of the runtime that make others of its calls, and those that a handler interrupts.
+    held: AtomicU64,
+    interrupted: AtomicU64,
+    /// The cost that the program gave for this part.
+    given_ns: AtomicU64,
+}
+
+impl Computation {
+    /// Begins inside of a call.
+    pub(super) fn new(compute: Compute, cpu_ppm: u64) -> Self {
+        debug_assert!(compute != Compute::Fixed(NONE), "the mark of no cost");
+        let (since_ns, given_ns) = (AtomicU64::new(0), AtomicU64::new(NONE));
+        let (inside, in_handler) = (AtomicBool::new(true), AtomicBool::new(false));
+        let (held, interrupted) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { compute, cpu_ppm, since_ns, inside, in_handler, held, interrupted, given_ns }
+    }
+
+    /// Returns what has passed of this part, in ns.
+    pub(super) fn so_far_ns(&self) -> u64 {
+        if self.inside.load(Relaxed) { 0 } else { self.measured_ns() }
+    }
+
+    fn measured_ns(&self) -> u64 {
+        if self.compute != Compute::Measured {
+            return 0;
+        }
+        debug_assert!(self.since_ns.load(Relaxed) <= clock::processor_ns(), "it began before");
+        let passed = clock::processor_ns().saturating_sub(self.since_ns.load(Relaxed));
+        let ns = u128::from(passed) * u128::from(self.cpu_ppm) / 1_000_000;
+        u64::try_from(ns).unwrap_or(u64::MAX)
+    }
+
+    /// Enters a call of the runtime: returns the cost of the part that ends here; `None` inside of
+    /// a call.
+    pub(super) fn end_part(&self) -> Option<u64> {
+        if self.inside.swap(true, Relaxed) {
+            return None;
+        }
+        let given_ns = self.given_ns.swap(NONE, Relaxed);
+        debug_assert!(self.held.load(Relaxed) == 0, "a call that makes others is inside");
+        debug_assert!(self.inside.load(Relaxed), "the call has begun");
+        Some(match self.compute {
+            _ if given_ns != NONE => given_ns,
+            Compute::Measured => self.measured_ns(),
+            Compute::Fixed(_) if self.in_handler.load(Relaxed) => 0,
+            Compute::Fixed(ns) => ns,
+        })
+    }
+
+    /// Enters a call of the runtime, and charges nothing.
+    pub(super) fn skip_part(&self) {
+        self.inside.store(true, Relaxed);
+        debug_assert!(self.end_part().is_none(), "it charges nothing");
+    }
+
+    /// Leaves a call of the runtime: a part begins, unless it was called by another such call.
+    pub(super) fn begin_part(&self) {
+        if self.held.load(Relaxed) > 0 {
+            return;
+        }
+        if self.compute == Compute::Measured {
+            self.since_ns.store(clock::processor_ns(), Relaxed);
+        }
+        self.inside.store(false, Relaxed);
+        debug_assert!(self.held.load(Relaxed) == 0, "no other call goes on");
+    }
+
+    /// Begins or ends a handler: the parts of the program that follow are its.
+    pub(super) fn set_in_handler(&self, is: bool) {
+        let before = self.in_handler.swap(is, Relaxed);
+        debug_assert_ne!(before, is, "no handler runs inside another");
+        if is {
+            self.interrupted.store(self.held.swap(0, Relaxed), Relaxed);
+        } else {
+            self.held.store(self.interrupted.load(Relaxed), Relaxed);
+        }
+    }
+
+    /// Begins (1) or ends (-1) a call of the runtime that makes others.
+    pub(super) fn hold(&self, more: bool) {
+        let held = self.held.load(Relaxed);
+        debug_assert!(more || held > 0, "each call ends once");
+        self.held.store(if more { held + 1 } else { held.saturating_sub(1) }, Relaxed);
+    }
+
+    /// Gives the cost of this part, beside what was given before.
+    pub(super) fn give(&self, ns: u64) {
+        let before = self.given_ns.load(Relaxed);
+        let before = if before == NONE { 0 } else { before };
+        debug_assert!(before < NONE, "costs add up to less than no cost");
+        self.given_ns.store(before.saturating_add(ns).min(NONE - 1), Relaxed);
+    }
+}

@@ -1,0 +1,202 @@
+//! The table of a job in virtual time, as it lies in shared memory.
+
+use super::TimePlan;
+use crate::geometry::{MAX_LOCAL_RANKS, VIRTUAL_TIME_SPACE};
+use crate::node::{place, place_slice};
+use crate::shared::{Shared, SharedLayout, SharedSlice};
+use crate::{Error, Result};
+use clump_os::map::{Mapping, PAGE};
+use clump_os::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use clump_virtual::turn::NEVER;
+use clump_virtual::{Compute, MACHINE_WORDS, Machine};
+
+/// Most messages whose due time their receivers have not seen yet.
+pub(super) const RECORDS: usize = 1 << 16;
+/// Most NICs: one of each rank within its node, and four of each node.
+const NICS: usize = MAX_LOCAL_RANKS * 5;
+
+const ACTORS_AT: usize = PAGE;
+const NICS_AT: usize =
+    ACTORS_AT + (MAX_LOCAL_RANKS * size_of::<ActorLine>()).next_multiple_of(PAGE);
+const RECORDS_AT: usize = NICS_AT + (NICS * size_of::<NicLine>()).next_multiple_of(PAGE);
+const QUEUE_AT: usize = RECORDS_AT + RECORDS * size_of::<MessageRecord>();
+
+const _: () = assert!(size_of::<TimeHeader>() <= PAGE);
+const _: () = assert!(QUEUE_AT + RECORDS * size_of::<AtomicU32>() <= VIRTUAL_TIME_SPACE);
+const _: () = assert!(size_of::<ActorLine>() == 128 && size_of::<MessageRecord>() == 64);
+
+/// State of the job.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct TimeHeader {
+    pub(super) machine: [AtomicU64; MACHINE_WORDS],
+    pub(super) compute: [AtomicU64; 2],
+    pub(super) nodes: AtomicU64,
+    /// Actors that have joined, and those that have left.
+    pub(super) joined: AtomicU32,
+    pub(super) left: AtomicU32,
+    /// The early end of the job: an [`super::End`], or 0.
+    pub(super) end: AtomicU32,
+    /// Time of the last act that was no wait, and of the longest time limit of sends.
+    pub(super) active_ns: AtomicU64,
+    pub(super) send_timeout_ns: AtomicU64,
+    /// Messages in the queue of those whose due time is not known yet.
+    pub(super) queued: AtomicU64,
+    /// First free record, plus one, records ever used, and those that are taken.
+    pub(super) free: AtomicU64,
+    pub(super) used: AtomicU64,
+    pub(super) taken: AtomicU64,
+    /// Hand-overs of the token.
+    pub(super) turns: AtomicU64,
+}
+
+/// State of an actor. Its first line is accessed by those that hand over the token.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct ActorLine {
+    /// 1: the token is handed over to it.
+    pub(super) turn: AtomicU32,
+    /// An [`super::actor::State`].
+    pub(super) state: AtomicU32,
+    pub(super) clock_ns: AtomicU64,
+    /// Time at which its wait ends in any case.
+    pub(super) timer_ns: AtomicU64,
+    /// Time of the first message that is due, of those whose due time is known.
+    pub(super) due_ns: AtomicU64,
+    /// Time at which the word that it waits for was woken.
+    pub(super) wake_ns: AtomicU64,
+    /// The place of that word in its page.
+    pub(super) word: AtomicU32,
+    pub(super) node: AtomicU32,
+    /// Messages that it has sent.
+    pub(super) sent: AtomicU64,
+    pub(super) handled: AtomicU64,
+    /// Requests of it that are not handled yet.
+    pub(super) unhandled: AtomicU64,
+    /// A number that all that it did has made.
+    pub(super) digest: AtomicU64,
+    /// Its computation, in virtual ns.
+    pub(super) computed_ns: AtomicU64,
+}
+
+/// A NIC.
+#[derive(Debug)]
+#[repr(C, align(16))]
+pub(super) struct NicLine {
+    /// Times from which it can send and receive again.
+    pub(super) out_ns: AtomicU64,
+    pub(super) in_ns: AtomicU64,
+}
+
+/// A message until its receiver has seen its due time.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct MessageRecord {
+    /// Time at which its sender has handed it over.
+    pub(super) sent_ns: AtomicU64,
+    /// Sender, and number among its messages.
+    pub(super) source: AtomicU64,
+    pub(super) number: AtomicU64,
+    pub(super) to: AtomicU64,
+    pub(super) bytes: AtomicU64,
+    /// Due time; 0 while it is not known.
+    pub(super) due_ns: AtomicU64,
+    /// Next free record, plus one.
+    pub(super) next: AtomicU64,
+}
+
+// SAFETY: atomics only.
+unsafe impl SharedLayout for TimeHeader {}
+// SAFETY: atomics only.
+unsafe impl SharedLayout for ActorLine {}
+// SAFETY: atomics only.
+unsafe impl SharedLayout for NicLine {}
+// SAFETY: atomics only.
+unsafe impl SharedLayout for MessageRecord {}
+
+/// The table of a job in virtual time.
+#[derive(Debug, Clone)]
+pub(crate) struct TimeTable {
+    pub(super) header: Shared<TimeHeader>,
+    pub(super) actors: SharedSlice<ActorLine>,
+    pub(super) nics: SharedSlice<NicLine>,
+    pub(super) records: SharedSlice<MessageRecord>,
+    /// A heap of records, the message sent first at its top.
+    pub(super) queue: SharedSlice<AtomicU32>,
+    pub(super) machine: Machine,
+    pub(super) compute: Compute,
+    /// The node of each actor, its number there, and the number of nodes: private copies.
+    pub(super) node_of: Vec<u32>,
+    pub(super) nodes: u32,
+}
+
+impl TimeTable {
+    /// Writes the table of a job whose actors have not joined yet.
+    pub(crate) fn create(map: &Mapping, plan: &TimePlan) -> Result<Self> {
+        let header: Shared<TimeHeader> = place(map, 0)?;
+        let nodes = plan.node_of.iter().max().map_or(1, |last| last + 1);
+        for (cell, word) in header.machine.iter().zip(plan.machine.to_words()) {
+            cell.store(word, Relaxed);
+        }
+        for (cell, word) in header.compute.iter().zip(plan.compute.to_words()) {
+            cell.store(word, Relaxed);
+        }
+        header.nodes.store(u64::from(nodes), Relaxed);
+        let actors: SharedSlice<ActorLine> = place_slice(map, ACTORS_AT, plan.node_of.len())?;
+        for (line, &node) in actors.iter().zip(&plan.node_of) {
+            line.node.store(node, Relaxed);
+            for time in [&line.timer_ns, &line.due_ns, &line.wake_ns] {
+                time.store(NEVER, Relaxed);
+            }
+        }
+        debug_assert!(nodes as usize <= plan.node_of.len(), "every node has a rank");
+        debug_assert!(plan.node_of.is_sorted(), "ranks of a node follow each other");
+        Self::open(map, plan.node_of.len())
+    }
+
+    /// Opens the table of so many actors.
+    pub(crate) fn open(map: &Mapping, ranks: usize) -> Result<Self> {
+        let header: Shared<TimeHeader> = place(map, 0)?;
+        let actors: SharedSlice<ActorLine> = place_slice(map, ACTORS_AT, ranks)?;
+        debug_assert!(actors.len() == ranks && ranks > 0, "each rank is an actor");
+        let words = header.machine.each_ref().map(|word| word.load(Relaxed));
+        let compute = header.compute.each_ref().map(|word| word.load(Relaxed));
+        let nodes = u32::try_from(header.nodes.load(Relaxed)).unwrap_or(u32::MAX);
+        let node_of: Vec<u32> = actors.iter().map(|line| line.node.load(Relaxed)).collect();
+        if nodes as usize > ranks || node_of.iter().any(|&node| node >= nodes) {
+            return Err(Error::NotANode("its virtual nodes have no ranks"));
+        }
+        Ok(Self {
+            actors,
+            nics: place_slice(map, NICS_AT, NICS)?,
+            records: place_slice(map, RECORDS_AT, RECORDS)?,
+            queue: place_slice(map, QUEUE_AT, RECORDS)?,
+            machine: Machine::from_words(&words),
+            compute: Compute::from_words(compute),
+            header,
+            node_of,
+            nodes,
+        })
+    }
+
+    /// Returns true if a message between two actors goes over the network.
+    pub(super) fn is_between_nodes(&self, from: usize, to: usize) -> bool {
+        debug_assert!(from.max(to) < self.node_of.len(), "each rank has a node");
+        self.node_of.get(from) != self.node_of.get(to)
+    }
+
+    /// Returns the NIC of an actor for messages within its node, or between nodes.
+    pub(super) fn nic_of(&self, actor: usize, between_nodes: bool) -> Option<&NicLine> {
+        debug_assert!(actor < self.node_of.len(), "each rank is an actor");
+        debug_assert!(self.nics.len() == NICS, "enough for all");
+        if !between_nodes {
+            return self.nics.get(actor);
+        }
+        let node = *self.node_of.get(actor)?;
+        // Ranks of a node follow each other.
+        let first = self.node_of.partition_point(|&other| other < node);
+        let nics = usize::try_from(self.machine.nics).unwrap_or(1);
+        debug_assert!(first <= actor, "the node's first rank is at most this one");
+        self.nics.get(self.node_of.len() + node as usize * nics + (actor - first) % nics)
+    }
+}

@@ -1,0 +1,120 @@
+//! A rank of a job in virtual time: executes the program of its rank, one argument a rank.
+//!
+//! A program is a list of words: `cN` computes for N ns, `sK` sends to rank K, `sK:B` sends B
+//! bytes, `qK` sends to rank K, which answers, `wN` waits until N messages more than it has waited
+//! for so far were handled, `aN` for N answers, `b` meets all ranks, `p` polls once, `tN` reads the clock
+//! until N ns have passed, `zN` sleeps for N ns, `kill` kills itself, `spin` polls for ever.
+//!
+//! All ranks begin at the same time; each prints the ns that have passed since then.
+#![forbid(unsafe_code)]
+
+use clump::am::{Endpoint, Handler, Tag, Token};
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+const COUNT: Handler = Handler(1);
+const ASK: Handler = Handler(2);
+const ANSWER: Handler = Handler(3);
+/// Time at which all ranks begin.
+const BEGIN_NS: u64 = 50_000_000;
+/// Time at which all have ended.
+const END_NS: u64 = 10_000_000_000;
+/// Time that reading the clock takes.
+const READ_NS: u64 = 10;
+
+type Failure = Box<dyn std::error::Error>;
+
+/// A rank and what it has counted.
+struct Rank {
+    cl: clump::Clump,
+    ep: Endpoint,
+    dests: Vec<clump::am::Dest>,
+    /// Messages and answers that were handled, and those that were waited for.
+    handled: [Rc<Cell<u64>>; 2],
+    awaited: [u64; 2],
+}
+
+fn main() -> Result<(), Failure> {
+    let cl = clump::init()?;
+    let program = std::env::args_os().nth(cl.rank() + 1).unwrap_or_default();
+    let program = program.into_string().map_err(|_| "a program is text")?;
+    let mut rank = Rank::open(cl)?;
+    rank.cl.barrier()?;
+    let now_ns = rank.cl.now_ns();
+    assert!(now_ns < BEGIN_NS, "it took {now_ns} ns to begin");
+    rank.cl.cost(BEGIN_NS - now_ns);
+    rank.cl.now_ns();
+    for word in program.split_whitespace() {
+        rank.execute(word)?;
+    }
+    let passed_ns = rank.cl.now_ns() - BEGIN_NS - 2 * READ_NS;
+    println!("rank {} ends at {passed_ns}", rank.cl.rank());
+    // Messages of a barrier would delay those of ranks that have not ended.
+    clump_os::clock::pass(Duration::from_nanos(END_NS.saturating_sub(passed_ns)));
+    Ok(rank.cl.barrier()?)
+}
+
+impl Rank {
+    fn open(cl: clump::Clump) -> Result<Self, Failure> {
+        let ep = Endpoint::open(&cl, Tag(7))?;
+        let handled = [Rc::<Cell<u64>>::default(), Rc::default()];
+        let count = |of: &Rc<Cell<u64>>| {
+            let of = of.clone();
+            move || of.set(of.get() + 1)
+        };
+        let [message, asked] = [count(&handled[0]), count(&handled[0])];
+        let bulk = count(&handled[0]);
+        ep.handler_bulk(COUNT, move |_: Token<'_>, _: u64, _payload| bulk())?;
+        ep.handler(Handler(4), move |_: Token<'_>, _: u64| message())?;
+        ep.handler(ASK, move |token: Token<'_>, _: u64| {
+            asked();
+            token.reply(ANSWER, 0_u64)
+        })?;
+        let answer = count(&handled[1]);
+        ep.handler(ANSWER, move |_: Token<'_>, _: u64| answer())?;
+        let dests = cl.map_ranks(&ep)?;
+        Ok(Self { cl, ep, dests, handled, awaited: [0; 2] })
+    }
+
+    fn execute(&mut self, word: &str) -> Result<(), Failure> {
+        let (what, rest) = word.split_at(1);
+        let (number, bytes) = rest.split_once(':').unwrap_or((rest, ""));
+        let number: u64 = number.parse().unwrap_or(0);
+        let dest = self.dests.get(number as usize).copied();
+        match (word, what) {
+            ("kill", _) => {
+                clump_os::process::signal(clump_os::process::own_pid(), clump_os::signal::KILL)?;
+            }
+            ("spin", _) => loop {
+                self.ep.poll()?;
+            },
+            (_, "c") => self.cl.cost(number),
+            (_, "s") if bytes.is_empty() => {
+                self.ep.request(dest.ok_or("no such rank")?, Handler(4), 0_u64)?;
+            }
+            (_, "s") => {
+                let payload = vec![0; bytes.parse()?];
+                self.ep.request_bulk(dest.ok_or("no such rank")?, COUNT, &payload, 0_u64)?;
+            }
+            (_, "q") => self.ep.request(dest.ok_or("no such rank")?, ASK, 0_u64)?,
+            (_, "w") => self.wait(0, number)?,
+            (_, "a") => self.wait(1, number)?,
+            (_, "b") => self.cl.barrier()?,
+            (_, "p") => drop(self.ep.poll()?),
+            (_, "t") => {
+                let until_ns = self.cl.now_ns() + number;
+                while self.cl.now_ns() < until_ns {}
+            }
+            (_, "z") => clump_os::clock::pass(Duration::from_nanos(number)),
+            _ => return Err(format!("`{word}` is no word").into()),
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, of: usize, more: u64) -> Result<(), Failure> {
+        self.awaited[of] += more;
+        let (handled, awaited) = (&self.handled[of], self.awaited[of]);
+        Ok(self.ep.poll_until(|| handled.get() >= awaited)?)
+    }
+}

@@ -1,0 +1,142 @@
+//! Jobs in virtual time: their times, whatever the machine does meanwhile, and their ends.
+
+use clump_os::topology;
+use clump_process_tests::{Finished, Folder, Job, program};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The machine of the worked example of docs/virtual.md.
+const WORKED: &str = "o_send_us = 3\no_receive_us = 3\ng_us = 6\nL_us = 5\nmb_per_s = 1000\n";
+
+/// Runs a program for each rank in virtual time.
+fn job(machine: &str, options: &str, programs: &[&str]) -> Job {
+    let options = format!("-n {} --virtual {machine} {options}", programs.len());
+    let programs: Vec<OsString> = programs.iter().map(OsString::from).collect();
+    Job::of_program(&options, program("virtual-time"), programs)
+}
+
+/// Writes a machine file with the same costs on both paths.
+fn machine(folder: &Folder, costs: &str) -> String {
+    let path = folder.path().join("machine.toml");
+    std::fs::write(&path, format!("[node]\n{costs}[network]\n{costs}")).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// Returns the times at which ranks have ended, by rank.
+fn ends(done: &Finished) -> Vec<u64> {
+    let mut ends: Vec<(u64, u64)> = Vec::new();
+    for line in done.out.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        ends.push((words[1].parse().unwrap(), words[4].parse().unwrap()));
+    }
+    ends.sort_unstable();
+    ends.into_iter().map(|(_, end)| end).collect()
+}
+
+/// Returns the line of the summary without the machine's time and the turns.
+fn summary(done: &Finished) -> String {
+    let line = done.err.lines().find(|line| line.starts_with("virtual time: "));
+    let line = line.unwrap_or_else(|| panic!("no summary in\n{}", done.err));
+    let is_real = |part: &&str| !part.contains(" here;");
+    line.split_inclusive(|c| c == ',' || c == ';').filter(is_real).collect()
+}
+
+#[test]
+fn the_worked_example_ends_when_it_should() {
+    let folder = Folder::new();
+    let machine = machine(&folder, WORKED);
+    for nodes in [1, 2] {
+        let options = format!("--nodes {nodes} --cpu fixed:0");
+        let done = job(&machine, &options, &["c10000 q1 a1", "c2000 w1"]).finish();
+        assert_eq!(ends(&done), [32_000, 24_000], "{}{}", done.out, done.err);
+    }
+}
+
+#[test]
+fn ten_runs_on_one_and_two_cores_beside_load_are_one() {
+    let programs =
+        ["s1 s2 s3 b c70000 w3 b", "s0 b q2 a1 c900 b", "c7000 s0 b w1 b", "s0:5000 b c3 b"];
+    let cores = topology::affinity().unwrap();
+    let mut seen = Vec::new();
+    for run in 0..20 {
+        let (cores, loaded) = (&cores[..cores.len().min(1 + run % 2)], run >= 10);
+        let load = loaded.then(|| Command::new("sh").args(["-c", "while :; do :; done"]).spawn());
+        let run = || {
+            // What this thread starts is confined with it.
+            topology::set_affinity(cores).unwrap();
+            job("clump1997", "--nodes 2 --cpu fixed:250", &programs).finish()
+        };
+        let done = std::thread::scope(|scope| scope.spawn(run).join().unwrap());
+        if let Some(Ok(mut load)) = load {
+            load.kill().unwrap();
+            load.wait().unwrap();
+        }
+        assert_eq!(done.code, 0, "{}", done.err);
+        seen.push((ends(&done), summary(&done)));
+    }
+    assert!(seen.iter().all(|one| *one == seen[0]), "{seen:?}");
+    assert!(seen[0].0.iter().all(|&end| end > 70_000), "{seen:?}");
+}
+
+#[test]
+fn ranks_that_all_wait_are_named() {
+    for programs in [["w1", "w1"], ["w1", "spin"], ["spin", "spin"]] {
+        let done = job("now1997", "--nodes 2 --cpu fixed:0", &programs).finish();
+        assert_eq!(done.code, 1, "{}", done.err);
+        let said = "deadlock: all ranks wait, and no message is on its way: rank 0 ";
+        assert!(done.err.contains(said), "{}", done.err);
+    }
+}
+
+#[test]
+fn a_killed_holder_of_the_token_ends_the_job_as_usual() {
+    let done = job("now1997", "--nodes 3 --cpu fixed:0", &["w1", "kill", "b"]).finish();
+    done.expect(137, &["rank 1 of `virtual-time` was killed by signal 9 (SIGKILL)"]);
+}
+
+#[test]
+fn loops_on_the_clock_end_and_a_day_passes_at_once() {
+    let programs = ["t1000000", "z86400000000000"];
+    let done = job("now1997", "--nodes 2 --cpu fixed:0", &programs).finish();
+    let ends = ends(&done);
+    assert!((1_000_000..=1_000_030).contains(&ends[0]), "{ends:?}");
+    assert_eq!(ends[1], 86_400_000_000_000);
+}
+
+#[test]
+fn measured_computation_counts_and_waits_do_not() {
+    let done = job("now1997", "--nodes 2", &["z5000000 q1 a1", "w1"]).finish();
+    assert_eq!(done.code, 0, "{}", done.err);
+    // Computation of microseconds, beside 5 ms of sleep, 8 us a message each way, and o_r.
+    assert!(ends(&done)[0] > 5_021_600, "{:?}", done.out);
+    assert!(summary(&done).contains("computation measured"), "{}", done.err);
+}
+
+#[test]
+fn what_is_not_carried_out_is_refused_by_name() {
+    let refused = |options: &str, part: &str| {
+        let done = job("now1997", options, &["", ""]).finish();
+        assert_eq!(done.code, 2, "{}", done.err);
+        assert!(done.err.contains(part), "{}", done.err);
+    };
+    refused("--nodes 2 --ni proxy:1", "--ni");
+    refused("--nodes 2 --emu o=+5us", "--emu");
+    refused("--cpu replay:file", "`measured`, or `fixed:NS`");
+    let missing = job("no-such-machine", "", &["", ""]).finish();
+    assert!(missing.err.contains("none of now1997, clump1997"), "{}", missing.err);
+    let svm = Job::of("-n 2 --nodes 2 --virtual now1997", "heap").finish();
+    assert!(svm.code != 0, "{}", svm.err);
+}
+
+#[test]
+fn random_programs_end_when_a_second_simulator_says() {
+    let oracle = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../oracles/virtual_time.py");
+    let mut command = Command::new("python3");
+    command.arg(oracle).args([program("clump-under-test"), program("virtual-time")]);
+    let done = command.args(["60", "7"]).stdin(Stdio::null()).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    let why = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{said}{why}");
+    assert!(said.contains("60 programs of seed 7 end at the same times"), "{said}");
+}
