@@ -39,7 +39,7 @@ fn summary(done: &Finished) -> String {
     let line = done.err.lines().find(|line| line.starts_with("virtual time: "));
     let line = line.unwrap_or_else(|| panic!("no summary in\n{}", done.err));
     let is_real = |part: &&str| !part.contains(" here;");
-    line.split_inclusive(|c| c == ',' || c == ';').filter(is_real).collect()
+    line.split_inclusive([',', ';']).filter(is_real).collect()
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! A program is a list of words: `cN` computes for N ns, `sK` sends to rank K, `sK:B` sends B
 //! bytes, `qK` sends to rank K, which answers, `wN` waits until N messages more than it has waited
-//! for so far were handled, `aN` for N answers, `b` meets all ranks, `p` polls once, `tN` reads the clock
-//! until N ns have passed, `zN` sleeps for N ns, `kill` kills itself, `spin` polls for ever.
+//! for so far were handled, `aN` for N answers, `b` meets all ranks, `p` polls once, `tN` reads the
+//! clock until N ns have passed, `zN` sleeps for N ns, `kill` kills itself, `spin` polls for ever.
 //!
 //! All ranks begin at the same time; each prints the ns that have passed since then.
 #![forbid(unsafe_code)]
