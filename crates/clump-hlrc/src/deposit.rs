@@ -37,5 +37,5 @@ pub use fault::PageUse;
 pub use layout::DepositLayout;
 pub use node_side::DepositConfig;
 pub use notices::Notices;
-pub use port::{DepositPort, DepositedRun, PAGE_BYTES, PageBytes};
+pub use port::{DepositPort, DepositedRun, PAGE_BYTES, PageBytes, PagePart};
 pub use rank::DepositRank;

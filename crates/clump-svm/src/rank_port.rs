@@ -9,7 +9,7 @@ use crate::read_ahead::ReadAhead;
 use crate::settings::PlacementRules;
 use clump_am::RankContext;
 use clump_hlrc::Diff;
-use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes};
+use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes, PagePart};
 use clump_onesided::protocol::MAX_PIECE;
 use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
 use clump_os::futex;
@@ -53,6 +53,7 @@ pub(crate) struct RankPort {
     twin: SegmentName,
     nodes: Vec<NodeTargets>,
     rules: Arc<PlacementRules>,
+    supply: MachineSupply,
     /// Calls of the node's interface, for faults that have interrupted this rank's stack.
     caller: Arc<Caller>,
     ahead: RefCell<ReadAhead>,
@@ -88,6 +89,7 @@ impl RankPort {
         let (ahead, held) = Default::default();
         debug_assert_eq!(u32::from(rules.nodes), node.nnodes(), "rules of this job");
         debug_assert!(nodes.len() > 1, "one of several nodes");
+        let supply = MachineSupply::new(node.ranks());
         Ok(Self {
             context,
             rma,
@@ -98,6 +100,7 @@ impl RankPort {
             twin,
             nodes,
             rules,
+            supply,
             caller,
             ahead,
             held,
@@ -221,15 +224,6 @@ impl RankPort {
         debug_assert_eq!(bytes.len(), size_of_val(words), "all of them");
         self.checked(self.target(node)?.records.put_bytes(at, &bytes))
     }
-
-    fn commit(&self, name: SegmentName, page: u32) -> Result<(), CallFailure> {
-        debug_assert!(page < self.rules.pages, "the page exists");
-        debug_assert!(name == self.heap || name == self.twin, "frames and twins are committed");
-        let (node, place) = (self.context.node(), place(page));
-        let mut supply = MachineSupply::new(node.ranks());
-        let committed = node.commit(name, (place, PAGE as u64), &mut supply);
-        committed.map_err(|_| CallFailure::Result(result::NO_MEMORY))
-    }
 }
 
 fn copy_words(bytes: &[u8], to: &mut [u64]) {
@@ -315,15 +309,23 @@ impl DepositPort for RankPort {
         debug_assert!(there, "page {page} of the heap is mapped");
     }
 
-    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) -> Result<(), CallFailure> {
+    fn commit(&self, page: u32, part: PagePart) -> Result<(), CallFailure> {
+        debug_assert!(page < self.rules.pages, "the page exists");
+        let name = match part {
+            PagePart::Frame => self.heap,
+            PagePart::Twin => self.twin,
+        };
+        // A supply that is kept looks at the machine's memory once in some MiB.
+        let (node, supply) = (self.context.node(), &mut &self.supply);
+        let committed = node.commit(name, (place(page), PAGE as u64), supply);
+        committed.map_err(|_| CallFailure::Result(result::NO_MEMORY))
+    }
+
+    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) {
         debug_assert!(first + bytes.len() <= PAGE, "of one page");
         debug_assert!(page < self.rules.pages, "the page exists");
-        if bytes.len() == PAGE {
-            self.commit(self.heap, page)?;
-        }
         let there = self.frames.write(place(page) + first as u64, bytes);
         debug_assert!(there, "page {page} of the heap is mapped");
-        Ok(())
     }
 
     fn read_twin(&self, page: u32, to: &mut PageBytes) {
@@ -332,12 +334,10 @@ impl DepositPort for RankPort {
         debug_assert!(there, "the twin of page {page} is mapped");
     }
 
-    fn write_twin(&self, page: u32, bytes: &PageBytes) -> Result<(), CallFailure> {
-        self.commit(self.twin, page)?;
+    fn write_twin(&self, page: u32, bytes: &PageBytes) {
         debug_assert!(page < self.rules.pages, "the page exists");
         let there = self.twins.write(place(page), bytes);
         debug_assert!(there, "the twin of page {page} is mapped");
-        Ok(())
     }
 
     fn difference(&self, twin: &PageBytes, page: &PageBytes) -> Diff {

@@ -2,7 +2,7 @@
 
 use crate::deposit::copy_word::CopyWord;
 use crate::deposit::layout::DepositLayout;
-use crate::deposit::port::{DepositPort, PAGE_BYTES, PageBytes};
+use crate::deposit::port::{DepositPort, PAGE_BYTES, PageBytes, PagePart};
 use crate::deposit::rank::DepositRank;
 use std::ops::Range;
 
@@ -94,13 +94,14 @@ impl DepositRank {
                 }
                 return match home {
                     Some(home) => self.refetch_with(port, (page, home), ahead),
-                    None => Ok(self.zeroes(port, page)),
+                    None => self.zeroes(port, page),
                 };
             }
             if stores && !self.node.copy_word(port, page).has_twin() {
                 let mut bytes = [0; PAGE_BYTES];
+                port.commit(page, PagePart::Twin)?;
                 port.read_frame(page, &mut bytes);
-                port.write_twin(page, &bytes)?;
+                port.write_twin(page, &bytes);
                 self.node.change_copy(port, page, CopyWord::with_twin);
             }
             let granted = grant(page, page_use, &|| self.node.is_current(port, page));
@@ -111,10 +112,11 @@ impl DepositRank {
     }
 
     /// Makes a page current that nobody has written: it has no home, and is zero.
-    fn zeroes<P: DepositPort>(&self, port: &P, page: u32) -> Step {
+    fn zeroes<P: DepositPort>(&self, port: &P, page: u32) -> Result<Step, P::Error> {
+        port.commit(page, PagePart::Frame)?;
         let generation = port.load(DepositLayout::GENERATION);
         self.node.change_copy(port, page, |word| word.refetched(generation));
-        Step::Fetched { time: None, copies: Vec::new() }
+        Ok(Step::Fetched { time: None, copies: Vec::new() })
     }
 
     /// Confirms a copy whose dependencies have been consumed, unless it was fetched again, and
@@ -186,7 +188,7 @@ impl DepositRank {
         let is_ahead = self.node.others().any(later);
         let mut copies = Vec::new();
         for ((&page, before), fetched) in pages.iter().zip(before).zip(&bytes) {
-            self.merge(port, page, (fetched, before.has_twin()))?;
+            self.merge(port, page, (fetched, before))?;
             self.node.change_copy(port, page, |word| word.ahead(is_ahead));
             copies.push((page, self.node.copy_word(port, page).fetches()));
         }
@@ -197,19 +199,26 @@ impl DepositRank {
         &self,
         port: &P,
         page: u32,
-        (fetched, has_twin): (&PageBytes, bool),
+        (fetched, before): (&PageBytes, CopyWord),
     ) -> Result<(), P::Error> {
+        let has_twin = before.has_twin();
         if has_twin {
             let mut twin = [0; PAGE_BYTES];
             port.read_twin(page, &mut twin);
             for (first, run) in port.difference(&twin, fetched).runs() {
-                port.write_frame(page, first, run)?;
+                port.write_frame(page, first, run);
             }
         } else {
-            port.write_frame(page, 0, fetched)?;
+            if !before.is_fetched() {
+                port.commit(page, PagePart::Frame)?;
+            }
+            port.write_frame(page, 0, fetched);
         }
         if has_twin || self.node.config.scans {
-            port.write_twin(page, fetched)?;
+            if !has_twin {
+                port.commit(page, PagePart::Twin)?;
+            }
+            port.write_twin(page, fetched);
             self.node.change_copy(port, page, CopyWord::with_twin);
         }
         Ok(())

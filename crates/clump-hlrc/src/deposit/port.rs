@@ -9,6 +9,15 @@ pub const PAGE_BYTES: usize = 4096;
 /// Bytes of one page.
 pub type PageBytes = [u8; PAGE_BYTES];
 
+/// Part of a node's copy of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PagePart {
+    /// The bytes that ranks use.
+    Frame,
+    /// Those that they are compared with.
+    Twin,
+}
+
 /// Bytes of one page that are deposited at its home.
 #[derive(Debug, Clone)]
 pub struct DepositedRun {
@@ -49,18 +58,17 @@ pub trait DepositPort {
 
     /// Reads the node's frame of a page.
     fn read_frame(&self, page: u32, to: &mut PageBytes);
-    /// Writes bytes of the node's frame of a page, from its byte `first` on.
+    /// Commits memory for the node's frame of a page, or for its twin.
     ///
     /// # Errors
-    /// Fails if there is no memory for it.
-    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) -> Result<(), Self::Error>;
+    /// Fails if there is none.
+    fn commit(&self, page: u32, part: PagePart) -> Result<(), Self::Error>;
+    /// Writes bytes of the node's frame of a page, which is committed, from its byte `first` on.
+    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]);
     /// Reads the twin of a page.
     fn read_twin(&self, page: u32, to: &mut PageBytes);
-    /// Writes the twin of a page.
-    ///
-    /// # Errors
-    /// Fails if there is no memory for it.
-    fn write_twin(&self, page: u32, bytes: &PageBytes) -> Result<(), Self::Error>;
+    /// Writes the twin of a page, which is committed.
+    fn write_twin(&self, page: u32, bytes: &PageBytes);
     /// Returns the bytes in which a page differs from its twin.
     fn difference(&self, twin: &PageBytes, page: &PageBytes) -> Diff;
 

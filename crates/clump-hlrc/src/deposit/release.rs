@@ -104,9 +104,11 @@ impl Publisher {
         // Other ranks may write meanwhile: the twin becomes what was compared.
         port.read_frame(page, &mut now);
         let diff = port.difference(&twin, &now);
-        let kept = if diff.is_empty() { Ok(()) } else { port.write_twin(page, &now) };
+        if !diff.is_empty() {
+            port.write_twin(page, &now);
+        }
         self.node.unlock_page(port, page);
-        kept.map(|()| diff)
+        Ok(diff)
     }
 
     /// Begins an interval of the node. Returns its number.

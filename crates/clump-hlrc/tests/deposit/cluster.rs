@@ -6,7 +6,7 @@ use clump_hlrc::deposit::{DepositConfig, DepositLayout, DepositRank, PAGE_BYTES,
 use clump_hlrc::testing::{Op, Oracle};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Homes of pages.
@@ -45,6 +45,8 @@ pub struct NodeMemory {
     pub words: HashMap<u64, u64>,
     pub frames: BTreeMap<u32, Box<PageBytes>>,
     pub twins: BTreeMap<u32, Box<PageBytes>>,
+    /// Pages, and parts of their copies, that have memory.
+    pub committed: BTreeSet<(u32, u8)>,
 }
 
 impl NodeMemory {

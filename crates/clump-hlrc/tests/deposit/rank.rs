@@ -3,7 +3,9 @@
 use crate::deposit::USED;
 use crate::deposit::cluster::{Change, Cluster, Flight, Placing};
 use clump_hlrc::Diff;
-use clump_hlrc::deposit::{DepositPort, DepositRank, DepositedRun, PAGE_BYTES, PageBytes, PageUse};
+use clump_hlrc::deposit::{
+    DepositPort, DepositRank, DepositedRun, PAGE_BYTES, PageBytes, PagePart, PageUse,
+};
 use clump_hlrc::testing::Op;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -265,20 +267,27 @@ impl DepositPort for Port {
         self.with(|memory| to.copy_from_slice(memory.frame(page)));
     }
 
-    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) -> Result<(), Infallible> {
+    fn commit(&self, page: u32, part: PagePart) -> Result<(), Infallible> {
+        self.with(|memory| memory.committed.insert((page, part as u8)));
+        Ok(())
+    }
+
+    fn write_frame(&self, page: u32, first: usize, bytes: &[u8]) {
         self.with(|memory| {
+            assert!(memory.committed.contains(&(page, PagePart::Frame as u8)), "memory for it");
             memory.frame(page)[first..first + bytes.len()].copy_from_slice(bytes);
         });
-        Ok(())
     }
 
     fn read_twin(&self, page: u32, to: &mut PageBytes) {
         self.with(|memory| to.copy_from_slice(&*memory.twins[&page]));
     }
 
-    fn write_twin(&self, page: u32, bytes: &PageBytes) -> Result<(), Infallible> {
-        self.with(|memory| memory.twins.insert(page, Box::new(*bytes)));
-        Ok(())
+    fn write_twin(&self, page: u32, bytes: &PageBytes) {
+        self.with(|memory| {
+            assert!(memory.committed.contains(&(page, PagePart::Twin as u8)), "memory for it");
+            memory.twins.insert(page, Box::new(*bytes));
+        });
     }
 
     fn difference(&self, twin: &PageBytes, page: &PageBytes) -> Diff {

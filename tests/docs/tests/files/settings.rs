@@ -1,4 +1,5 @@
-//! Files in TOML: settings of clump, plans of the simulator, manifests of cargo.
+//! Files in TOML: settings of clump, plans of the simulator, machines of virtual time, manifests of
+//! cargo.
 
 use super::{Verdict, padded};
 use anyhow::{Result, bail};
@@ -26,6 +27,10 @@ pub fn toml(page: &Page, block: &Block) -> Result<Verdict> {
     if table.keys().any(|key| MANIFEST.contains(&key.as_str())) {
         return Ok(Verdict::Right);
     }
+    if table.contains_key("network") && table.contains_key("node") {
+        clump_virtual::Machine::read(&text)?;
+        return Ok(Verdict::Right);
+    }
     let mut settings = Vec::new();
     for (name, value) in &table {
         let text = match value {
@@ -51,5 +56,6 @@ fn wrong_settings_plans_and_manifests_are_refused() {
     accepted("toml", plan);
     refused("toml", &format!("{plan}[cluster]\nrank = 4"), "rank");
     refused("toml", &plan.replace("messages", "massages"), "massages");
+    refused("toml", "[node]\nL_us = 'x'\n[network]\nL_us = 1", "L_us");
     accepted("toml", "[dependencies]\nclump = '0.1'");
 }
