@@ -2,11 +2,15 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
 
 import pytest
+
+# A shell that starts the suite in the background has it ignore interrupts, and all that it starts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 #: Layouts that programs run in: ranks, nodes.
