@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -77,13 +78,15 @@ def by_engine(engine, script, *words):
         "CLUMP_ENGINE_NODES": "2",
         **library,
     }
-    return subprocess.run(
-        [program, *options, "-n", "4", sys.executable, script, *words],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        env={**os.environ, **variables},
-    )
+    # Open MPI leaves its folder there when a rank has failed.
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run(
+            [program, *options, "-n", "4", sys.executable, script, *words],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            env={**os.environ, **variables, "TMPDIR": folder},
+        )
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -2,7 +2,7 @@
 //! that cannot be compiled for is skipped, and says so.
 
 use clump_process_tests::c_programs::{self, Linked, Workshop, capi};
-use clump_process_tests::{Finished, Job, program};
+use clump_process_tests::{Finished, Folder, Job, program};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -49,7 +49,10 @@ impl Mpi {
 
     /// Runs the program by this MPI's engine.
     fn run(&self, path: &Path, nodes: u32, words: &[&str]) -> Finished {
+        // Open MPI leaves its folder there when a rank has failed.
+        let temporary = Folder::new();
         let job = Job::any(self.starter[0]).with(|command| {
+            command.env("TMPDIR", temporary.path());
             command.args(&self.starter[1..]).args(["-n", "4"]).arg(path).args(words);
             command.env("CLUMP_AGENT", program("clump-under-test"));
             command.env("CLUMP_ENGINE_NODES", nodes.to_string());
