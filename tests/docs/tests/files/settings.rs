@@ -56,6 +56,6 @@ fn wrong_settings_plans_and_manifests_are_refused() {
     accepted("toml", plan);
     refused("toml", &format!("{plan}[cluster]\nrank = 4"), "rank");
     refused("toml", &plan.replace("messages", "massages"), "massages");
-    refused("toml", "[node]\nL_us = 'x'\n[network]\nL_us = 1", "L_us");
+    refused("toml", "[node]\nL_us = 1\n[network]\nL_us = 1", "o_send_us");
     accepted("toml", "[dependencies]\nclump = '0.1'");
 }
