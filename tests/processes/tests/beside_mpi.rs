@@ -115,7 +115,11 @@ fn under_clump_each_rank_is_a_job_of_mpis_own() {
     each("MPI under clump run", |mpi, path| {
         let words = ["clump", "turns", "crossing", "pages", "children"];
         let words = words.map(Into::into);
-        let ended = Job::of_program("-n 3 --nodes 2", path.as_os_str(), words).finish();
+        let temporary = Folder::new();
+        let job = Job::of_program("-n 3 --nodes 2", path.as_os_str(), words).with(|command| {
+            command.env("TMPDIR", temporary.path());
+        });
+        let ended = job.finish();
         let text = format!("{}: {}{}", mpi.compiler, ended.out, ended.err);
         assert_eq!(ended.code, 0, "{text}");
         assert_eq!(ended.out.matches(" of 3 ended\n").count(), 3, "{text}");
