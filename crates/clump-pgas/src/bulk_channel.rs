@@ -222,7 +222,10 @@ impl<T: Element> BulkChannel<T> {
     /// Gives a sender its room back, once that is a fourth of a ring: with less it does not wait.
     fn credit(&self, sender: usize, end: u64) -> Result<()> {
         let mut credited = self.credited.borrow_mut();
-        let Some(credit) = credited.get_mut(sender) else { return Ok(()) };
+        let Some(credit) = credited.get_mut(sender) else {
+            clump_bug::bug!("items have come from rank {sender}, which there is not");
+            return Ok(());
+        };
         debug_assert!(*credit <= end, "ends grow");
         if (end - *credit) as usize * 4 < self.capacity {
             return Ok(());

@@ -262,8 +262,8 @@ impl DepositKeeper {
     pub(crate) fn place_alone(&self, words: [u64; 4]) -> Result<(), CallFailure> {
         let (first, pages, rule) = self.rule(words)?;
         let home = |page: u32| rule.home_of(page, pages, self.rules.nodes);
-        let homes: Vec<u64> =
-            (0..pages).map(|page| home(page).map_or(0, |home| u64::from(home) + 1)).collect();
+        let word = |page: u32| home(page).map_or(DepositLayout::FIRST_USE, |it| u64::from(it) + 1);
+        let homes: Vec<u64> = (0..pages).map(word).collect();
         debug_assert_eq!(homes.len(), pages as usize, "a home for each page");
         let at = self.rank.layout().home(first);
         self.with_port(|port| {

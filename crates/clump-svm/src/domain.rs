@@ -157,13 +157,16 @@ impl Domain {
         &self,
         done: std::result::Result<(), CallFailure>,
     ) -> std::result::Result<(), CallFailure> {
-        if done == Err(CallFailure::Result(result::NO_MEMORY)) {
-            self.rights.end(
-                self.rights.view.base().addr().get(),
-                "a machine has no memory left to publish it",
-            );
-        }
-        done
+        let why = match done {
+            Err(CallFailure::Result(result::NO_MEMORY)) => {
+                "a machine has no memory left to publish it"
+            }
+            Err(CallFailure::Result(result::UNREACHABLE)) => {
+                "another node refuses what is published"
+            }
+            _ => return done,
+        };
+        self.rights.end(self.rights.view.base().addr().get(), why)
     }
 
     /// Begins to publish what this rank has written.

@@ -58,9 +58,9 @@ pub(crate) enum Coherence {
 #[derive(Debug)]
 pub(crate) enum OwnAccess {
     /// Beside the interface of its node.
-    Fetches(#[allow(dead_code)] OwnFetches),
+    Fetches(#[expect(dead_code, reason = "dropped with the heap")] OwnFetches),
     /// All that the protocol needs.
-    Port(#[allow(dead_code)] OwnPort),
+    Port(#[expect(dead_code, reason = "dropped with the heap")] OwnPort),
 }
 
 /// Returns the keeper of consistency of one node. A collective.

@@ -16,7 +16,7 @@ use clump_os::futex;
 use clump_os::sync::Ordering;
 use clump_rma::{HeldClaim, LockTable, Rma, SegmentName, Target};
 use clump_shm::cells::Cells;
-use clump_shm::rank::{HeapWait, Published, WaitReason};
+use clump_shm::rank::{Published, WaitReason};
 use clump_shm::supply::MachineSupply;
 use clump_shm::waiter::{WaitStep, Waiter};
 use rustc_hash::FxHashMap;
@@ -181,6 +181,32 @@ impl RankPort {
         }
     }
 
+    /// Waits while a word of the own node is so, for `nap` at a time.
+    fn sleep_while(
+        &self,
+        at: u64,
+        nap: Duration,
+        is_so: impl Fn(u64) -> bool,
+    ) -> Result<(), CallFailure> {
+        debug_assert!(at.is_multiple_of(8), "words are aligned");
+        let mut waiter = Waiter::new(self.context.spin_policy());
+        let mut published = Published::none(self.context.block());
+        loop {
+            let now = self.load(at);
+            if !is_so(now) {
+                return Ok(());
+            }
+            if waiter.step() == WaitStep::Sleep {
+                check_deaths(&self.context)?;
+                let segment = SegmentName::of_node(self.context.node().node(), RECORD_REGION);
+                published.publish(WaitReason::Word { segment, offset: at, from: None });
+                if let Some(low) = self.records.half(at) {
+                    futex::wait(low, now as u32, Some(nap));
+                }
+            }
+        }
+    }
+
     /// Waits for a lock, of the table of its keeper. Returns the word that came with it.
     pub(crate) fn acquire_lock(
         &self,
@@ -259,37 +285,13 @@ impl DepositPort for RankPort {
     }
 
     fn wait_changed(&self, at: u64, seen: u64) -> Result<(), CallFailure> {
-        let mut waiter = Waiter::new(self.context.spin_policy());
-        let mut published = Published::none(self.context.block());
-        while self.load(at) == seen {
-            if waiter.step() == WaitStep::Sleep {
-                check_deaths(&self.context)?;
-                published.publish(WaitReason::Heap {
-                    what: HeapWait::Page,
-                    number: at,
-                    holder: None,
-                });
-                if let Some(low) = self.records.half(at) {
-                    futex::wait(low, seen as u32, Some(NAP));
-                }
-            }
-        }
-        Ok(())
+        self.sleep_while(at, NAP, |now| now == seen)
     }
 
     fn wait_deposited(&self, at: u64, least: u64) -> Result<(), CallFailure> {
         debug_assert!(at.is_multiple_of(8), "words are aligned");
         if !self.has_stack() {
-            let mut waiter = Waiter::new(self.context.spin_policy());
-            while self.load(at) < least {
-                if waiter.step() == WaitStep::Sleep {
-                    check_deaths(&self.context)?;
-                    if let Some(low) = self.records.half(at) {
-                        futex::wait(low, self.load(at) as u32, Some(GLANCE));
-                    }
-                }
-            }
-            return Ok(());
+            return self.sleep_while(at, GLANCE, |now| now < least);
         }
         let own = self.target(self.context.node().node() as u16)?;
         let seen = self.checked(own.records.wait_until(at, Comparison::AtLeast, least))?;

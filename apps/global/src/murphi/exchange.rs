@@ -113,7 +113,10 @@ impl StateExchange {
     fn take(&self, from: usize, mut words: &[u64]) -> GlobalResult<()> {
         let size = self.words + 1;
         let mut partial = self.partial.borrow_mut();
-        let Some(begun) = partial.get_mut(from) else { return Ok(()) };
+        let Some(begun) = partial.get_mut(from) else {
+            clump_bug::bug!("states have come from rank {from}, which there is not");
+            return Ok(());
+        };
         if !begun.is_empty() {
             let (rest, behind) = words.split_at((size - begun.len()).min(words.len()));
             begun.extend_from_slice(rest);
@@ -131,7 +134,10 @@ impl StateExchange {
     }
 
     fn insert(&self, record: &[u64]) {
-        let Some((parent, state)) = record.split_last() else { return };
+        let Some((parent, state)) = record.split_last() else {
+            clump_bug::bug!("a record has a parent");
+            return;
+        };
         if *parent == STOP {
             self.stops.set(true);
         } else if let Err(error) = self.with(|store| store.insert(state, *parent)) {

@@ -61,11 +61,15 @@ impl DepositRank {
                 }
                 Step::Fetched { time, copies } => {
                     fetched |= home.is_some();
+                    let depends = time.is_some();
                     if let Some(mut time) = time {
                         self.consume(port, &mut time)?;
                         acquired()?;
                     }
                     for (copy, fetches) in copies {
+                        if copy == page && !depends {
+                            continue;
+                        }
                         self.confirm(port, (copy, fetches), (copy != page).then_some(&mut grant))?;
                     }
                 }

@@ -33,6 +33,8 @@ pub struct DepositLayout {
 }
 
 impl DepositLayout {
+    /// Word of the home of a page that the first use decides on, for a rank that placed it alone.
+    pub const FIRST_USE: u64 = u64::MAX;
     /// Word of the lock of the node's ranks.
     pub const LOCK: u64 = 0;
     /// Number of the last interval that a rank of the node has begun to publish.
@@ -130,8 +132,8 @@ impl DepositLayout {
         self.of_page(3, page)
     }
 
-    /// Returns the word with the home of a page, counted from 1; 0 where no rank alone has placed
-    /// it, and none has found it.
+    /// Returns the word with the home of a page, counted from 1, or
+    /// [`FIRST_USE`](Self::FIRST_USE); 0 where no rank alone has placed it, and none has found it.
     pub fn home(&self, page: u32) -> u64 {
         self.of_page(1, page)
     }

@@ -99,6 +99,7 @@ impl NodeSide {
         debug_assert!(page < self.config.pages, "the page exists");
         match port.load(self.layout.home(page)) {
             0 => port.placed_home(page),
+            DepositLayout::FIRST_USE => None,
             known => Some((known - 1) as u16),
         }
     }

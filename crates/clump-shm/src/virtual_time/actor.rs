@@ -231,7 +231,10 @@ impl Actor {
     /// Notes that a request of another actor is handled: it hears of it as soon as a message could
     /// tell it.
     fn note_handled(&self, source: usize) {
-        let Some(line) = self.table.actors.get(source) else { return };
+        let Some(line) = self.table.actors.get(source) else {
+            clump_bug::bug!("a request of actor {source}, which there is not, was handled");
+            return;
+        };
         let left = line.unhandled.load(Relaxed).saturating_sub(1);
         line.unhandled.store(left, Relaxed);
         if left == 0 && source != self.me {

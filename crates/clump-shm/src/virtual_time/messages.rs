@@ -76,7 +76,10 @@ impl TimeTable {
     /// Queues a message until all that were sent before it are known.
     pub(super) fn enqueue(&self, message: PendingMessage) {
         let count = self.header.queued.load(Relaxed);
-        let Some(mut at) = usize::try_from(count).ok().filter(|&at| at < RECORDS) else { return };
+        let Some(mut at) = usize::try_from(count).ok().filter(|&at| at < RECORDS) else {
+            clump_bug::bug!("{count} messages are queued, and there are fewer records");
+            return;
+        };
         self.header.queued.store(count + 1, Relaxed);
         debug_assert!(count < self.header.used.load(Relaxed), "each record is queued once");
         // Sift up.
@@ -163,6 +166,7 @@ impl TimeTable {
         let costs = self.machine.costs(between);
         let (Some(source), Some(target)) = (self.nic_of(from, between), self.nic_of(to, between))
         else {
+            clump_bug::bug!("a message from {from} to {to} has no NICs");
             return;
         };
         debug_assert!(from < self.actors.len() && to < self.actors.len(), "ranks of the job");

@@ -74,7 +74,10 @@ impl TimeTable {
 
     /// Gives the token to an actor.
     pub(super) fn hand_over(&self, next: usize) {
-        let Some(line) = self.actors.get(next) else { return };
+        let Some(line) = self.actors.get(next) else {
+            clump_bug::bug!("actor {next} is to run, and there is none");
+            return;
+        };
         let turns = &self.header.turns;
         turns.store(turns.load(Relaxed) + 1, Relaxed);
         debug_assert!(line.state.load(Relaxed) != State::Absent as u32, "it has joined");
