@@ -9,8 +9,9 @@ use crate::rank_threads::RankThreads;
 use crate::settings::{PlacementRules, ProtocolSettings, place_rule};
 use clump_am::RankContext;
 use clump_coll::{Max, Team};
-use clump_hlrc::deposit::{DepositConfig, DepositLayout, DepositPort, DepositRank, PageUse};
+use clump_hlrc::deposit::{DepositConfig, DepositLayout, DepositRank, MAX_LOCKING_NODES, PageUse};
 use clump_hlrc::{Placement, PlacementTable};
+use clump_os::sync::{AtomicU32, Ordering};
 use clump_os::thread_value;
 use std::cell::RefCell;
 use std::ops::Range;
@@ -50,6 +51,8 @@ pub(crate) struct DepositKeeper {
     caller: Arc<Caller>,
     /// Held while rights go behind an acquire.
     passing: HandlerLock,
+    /// Number of the port that has published last; 0: none.
+    publisher: AtomicU32,
 }
 
 impl DepositKeeper {
@@ -63,12 +66,18 @@ impl DepositKeeper {
         let (number, nodes) = (node.node() as u16, node.nnodes() as u16);
         debug_assert!(nodes > 1 && number < nodes, "one of several nodes");
         debug_assert!(settings.pages > 0, "a heap has pages");
+        if nodes > MAX_LOCKING_NODES {
+            return Err(
+                clump_shm::Error::NotANode("it is one of more nodes than share locks").into()
+            );
+        }
         let layout = DepositLayout::new(nodes, node.ranks() as u32, settings.pages);
         mapped(node, RECORD_REGION, layout.end())?;
         region(node, LOCK_REGION, LOCK_BYTES)?;
         let config = DepositConfig {
             node: number,
             rank: context.rank() - node.local_ranks().start,
+            first_rank: node.local_ranks().start,
             pages: settings.pages,
             acquires_at_faults: settings.fetch_consistency,
             scans: settings.scans,
@@ -81,6 +90,7 @@ impl DepositKeeper {
             rules,
             caller: Arc::new(caller),
             passing: HandlerLock::default(),
+            publisher: AtomicU32::default(),
         })
     }
 
@@ -153,17 +163,13 @@ impl DepositKeeper {
 
     fn publish_by(&self, port: &RankPort, written: &[u32]) -> Result<(), CallFailure> {
         debug_assert!(written.is_sorted(), "pages ascend");
+        if self.publisher.swap(port.number, Ordering::AcqRel) != port.number {
+            // Bytes of this thread would overtake those of another.
+            self.rank.settle(port)?;
+        }
         debug_assert!(written.last().is_none_or(|&page| page < self.rules.pages), "pages exist");
         let map = self.context.node().rank_map();
         self.rank.publish(port, written, |node| map.ranks_of(u32::from(node)).len() as u32)
-    }
-
-    fn lock_place(&self, lock: u64) -> (u16, u64) {
-        let layout = self.rank.layout();
-        let place = (layout.keeper(lock), lock / u64::from(layout.nodes()));
-        debug_assert!(place.0 < self.rules.nodes, "a node of the job");
-        debug_assert_eq!(place.1 * u64::from(self.rules.nodes) + u64::from(place.0), lock);
-        place
     }
 
     /// Waits for a lock, and acquires what its last holder has released.
@@ -176,9 +182,11 @@ impl DepositKeeper {
             if port.has_lock(lock) {
                 return Err(CallFailure::Result(result::MISUSE));
             }
-            let word = port.acquire_lock(lock, self.lock_place(lock))?;
+            port.enter_lock(lock)?;
             debug_assert!(port.has_lock(lock), "this thread has it");
-            self.rank.consume_lock(port, word)?;
+            if !self.rank.acquire_lock(port, lock)? {
+                return Err(CallFailure::Result(result::MISUSE));
+            }
             self.pass(port, rights)
         })
     }
@@ -191,7 +199,9 @@ impl DepositKeeper {
             }
             self.publish_by(port, written)?;
             debug_assert!(port.has_lock(lock), "nobody takes a lock away");
-            port.release_lock(lock, self.lock_place(lock), self.rank.lock_word(port))
+            let released = self.rank.release_lock(port, lock)?;
+            debug_assert!(released, "it was acquired");
+            port.leave_lock(lock)
         })
     }
 

@@ -58,9 +58,9 @@ pub(crate) enum Coherence {
 #[derive(Debug)]
 pub(crate) enum OwnAccess {
     /// Beside the interface of its node.
-    Fetches(#[expect(dead_code, reason = "dropped with the heap")] OwnFetches),
+    Fetches(OwnFetches),
     /// All that the protocol needs.
-    Port(#[expect(dead_code, reason = "dropped with the heap")] OwnPort),
+    Port(OwnPort),
 }
 
 /// Returns the keeper of consistency of one node. A collective.

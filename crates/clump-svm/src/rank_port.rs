@@ -13,7 +13,7 @@ use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes, PagePart};
 use clump_onesided::protocol::MAX_PIECE;
 use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
 use clump_os::futex;
-use clump_os::sync::Ordering;
+use clump_os::sync::{AtomicU32, Ordering};
 use clump_rma::{HeldClaim, LockTable, Rma, SegmentName, Target};
 use clump_shm::cells::Cells;
 use clump_shm::rank::{Published, WaitReason};
@@ -33,17 +33,21 @@ const GLANCE: Duration = Duration::from_micros(50);
 const RUN_HEAD: usize = 16;
 const WORD_HEAD: usize = 24;
 
+/// Ports opened so far.
+static PORTS: AtomicU32 = AtomicU32::new(0);
+
 /// A node, as this thread reaches it.
 #[derive(Debug)]
 struct NodeTargets {
     records: Target,
     heap: Target,
-    locks: LockTable,
 }
 
 /// Port of one thread.
 #[derive(Debug)]
 pub(crate) struct RankPort {
+    /// Number among the ports of the process, from 1.
+    pub(crate) number: u32,
     context: Arc<RankContext>,
     rma: Rma,
     records: Cells,
@@ -52,6 +56,8 @@ pub(crate) struct RankPort {
     heap: SegmentName,
     twin: SegmentName,
     nodes: Vec<NodeTargets>,
+    /// Locks of this node's ranks: of those, one at a time has a lock of the job, or asks for it.
+    locks: LockTable,
     rules: Arc<PlacementRules>,
     supply: MachineSupply,
     /// Calls of the node's interface, for faults that have interrupted this rank's stack.
@@ -81,16 +87,18 @@ impl RankPort {
             Ok(NodeTargets {
                 records: rma.target(SegmentName::of_node(number, RECORD_REGION))?,
                 heap: rma.target(SegmentName::of_node(number, HEAP_REGION))?,
-                locks: rma.lock_table(SegmentName::of_node(number, LOCK_REGION))?,
             })
         };
         let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<Vec<_>>>()?;
+        let locks = rma.lock_table(SegmentName::of_node(node.node(), LOCK_REGION))?;
         let (context, rules, caller) = (context.clone(), rules.clone(), caller.clone());
         let (ahead, held) = Default::default();
         debug_assert_eq!(u32::from(rules.nodes), node.nnodes(), "rules of this job");
         debug_assert!(nodes.len() > 1, "one of several nodes");
         let supply = MachineSupply::new(node.ranks());
+        let number = 1 + PORTS.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
+            number,
             context,
             rma,
             records,
@@ -99,6 +107,7 @@ impl RankPort {
             heap,
             twin,
             nodes,
+            locks,
             rules,
             supply,
             caller,
@@ -207,19 +216,14 @@ impl RankPort {
         }
     }
 
-    /// Waits for a lock, of the table of its keeper. Returns the word that came with it.
-    pub(crate) fn acquire_lock(
-        &self,
-        lock: u64,
-        (keeper, index): (u16, u64),
-    ) -> Result<u64, CallFailure> {
+    /// Waits until no other rank of the node has a lock.
+    pub(crate) fn enter_lock(&self, lock: u64) -> Result<(), CallFailure> {
         debug_assert!(!self.has_lock(lock), "a rank has a lock once");
-        let claim = self.target(keeper)?.locks.lock(index);
-        let guard = self.checked(claim.acquire())?;
-        let word = guard.word();
+        let own = self.locks.lock(lock);
+        let guard = self.checked(own.acquire())?;
         let before = self.held.borrow_mut().insert(lock, guard.keep());
         debug_assert!(before.is_none(), "a rank has a lock once");
-        Ok(word)
+        Ok(())
     }
 
     /// Returns true if this thread has a lock.
@@ -227,20 +231,16 @@ impl RankPort {
         self.held.borrow().contains_key(&lock)
     }
 
-    /// Gives a lock back, with a word for its next holder.
-    pub(crate) fn release_lock(
-        &self,
-        lock: u64,
-        (keeper, index): (u16, u64),
-        word: u64,
-    ) -> Result<(), CallFailure> {
+    /// Lets other ranks of the node have a lock.
+    pub(crate) fn leave_lock(&self, lock: u64) -> Result<(), CallFailure> {
         let claim = self.held.borrow_mut().remove(&lock);
         let claim = claim.ok_or(CallFailure::Result(result::MISUSE))?;
-        let lock = self.target(keeper)?.locks.lock(index);
-        let mut guard = lock.resume(claim);
-        debug_assert!(guard.word() == 0 || word != 0, "a lock that has a time keeps one");
-        guard.set_word(word);
-        self.checked(guard.release())
+        self.checked(self.locks.lock(lock).resume(claim).release())
+    }
+
+    /// Waits until all that this thread has written at other nodes is there.
+    pub(crate) fn complete(&self) -> Result<(), CallFailure> {
+        self.checked(self.rma.quiet())
     }
 
     /// Writes words of another node.
@@ -356,19 +356,27 @@ impl DepositPort for RankPort {
     fn fetch(
         &self,
         home: u16,
-        pages: &[u32],
-        to: &mut [PageBytes],
+        (before, arrived): (u64, &mut [u64]),
+        (pages, to): (&[u32], &mut [PageBytes]),
         (at, words): (u64, &mut [u64]),
     ) -> Result<(), CallFailure> {
         debug_assert_eq!(pages.len(), to.len(), "a place for each page");
         debug_assert!(pages.is_sorted() && !pages.is_empty(), "pages ascend");
         debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
         if !self.has_stack() {
+            if !arrived.is_empty() {
+                self.read_words(home, before, arrived)?;
+            }
             return self.ask_pages(home, (pages, to), (at, words));
         }
         let target = self.target(home)?;
+        let mut first = vec![0; size_of_val(arrived)];
         let mut bytes = vec![0; size_of_val(words)];
         let all = self.rma.phase(|phase| {
+            if !first.is_empty() {
+                phase.get_bytes(&target.records, before, &mut first)?;
+                self.rma.fence();
+            }
             let (mut pages, mut rest) = (pages, to);
             while let Some(&first) = pages.first() {
                 let follow = (first..).zip(pages).take_while(|(due, page)| due == *page).count();
@@ -383,6 +391,7 @@ impl DepositPort for RankPort {
             phase.get_bytes(&target.records, at, &mut bytes)
         });
         self.checked(all)?;
+        copy_words(&first, arrived);
         copy_words(&bytes, words);
         Ok(())
     }
@@ -429,6 +438,22 @@ impl DepositPort for RankPort {
         Ok(if before == 0 { value } else { before })
     }
 
+    fn swap(&self, node: u16, at: u64, value: u64) -> Result<u64, CallFailure> {
+        debug_assert!(at.is_multiple_of(8), "words are aligned");
+        self.checked(self.target(node)?.records.swap(at, value))
+    }
+
+    fn fetch_or(&self, node: u16, at: u64, bits: u64) -> Result<u64, CallFailure> {
+        debug_assert_ne!(bits, 0, "there are bits to be set");
+        self.checked(self.target(node)?.records.fetch(at, AtomicOp::Or, bits))
+    }
+
+    fn grant(&self, node: u16, at: u64, bits: u64) -> Result<(), CallFailure> {
+        debug_assert_ne!(u32::from(node), self.context.node().node(), "granted to another node");
+        // Bits that are not set are added; this also wakes who waits for the word.
+        self.checked(self.target(node)?.records.apply(&[], &[AdvanceWord::by(at, bits)]))
+    }
+
     fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), CallFailure> {
         debug_assert!(!runs.is_empty(), "there is something to deposit");
         debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
@@ -459,6 +484,7 @@ impl DepositPort for RankPort {
     ) -> Result<(), CallFailure> {
         debug_assert!(parts.iter().all(|(_, part)| part.end <= words.len()), "parts of them");
         debug_assert!(slot.is_multiple_of(8), "a slot of words");
+        self.rma.fence();
         let target = &self.target(node)?.records;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let runs: Vec<(u64, &[u8])> = parts
@@ -481,9 +507,5 @@ impl DepositPort for RankPort {
         }
         self.rma.fence();
         self.checked(target.apply(&[], &slot))
-    }
-
-    fn complete(&self) -> Result<(), CallFailure> {
-        self.checked(self.rma.quiet())
     }
 }

@@ -67,6 +67,10 @@ impl DepositRank {
             SlotRead::Earlier => return None,
             SlotRead::Notices(place) => {
                 let notices = self.read_notices(port, writer, place)?;
+                // Before copies become stale: who fetches them then asks for these bytes.
+                for home in notices.homes {
+                    port.store(self.node.layout.needed(home, notices.rank), number);
+                }
                 for page in notices.pages.into_iter().flatten() {
                     let word = CopyWord(port.load(self.node.layout.copy(page)));
                     if word.is_fetched() {
@@ -108,7 +112,10 @@ impl DepositRank {
         let words = place.position..place.end();
         let words: Vec<_> =
             words.map(|at| port.load(self.node.layout.notice(writer, at))).collect();
-        let notices = Notices::from_words(&words, self.node.layout.nodes(), self.node.config.pages);
+        let notices = {
+            let layout = &self.node.layout;
+            Notices::from_words(&words, (layout.nodes(), layout.ranks()), self.node.config.pages)
+        };
         if notices.is_none() {
             clump_bug::bug!("notices of node {writer} are none: {words:?}");
         }

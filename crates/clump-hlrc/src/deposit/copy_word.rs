@@ -74,6 +74,13 @@ impl CopyWord {
         Self(flags | fetches << FETCHES_SHIFT | generation << GENERATION_SHIFT)
     }
 
+    /// Returns the word of a copy whose fetch came too early: as `before`, and stale.
+    pub fn unfetched(self, before: Self) -> Self {
+        debug_assert!(self.is_locked(), "by the rank that fetched");
+        let fetched = if before.is_fetched() { 0 } else { FETCHED };
+        Self(self.0 & !fetched | STALE)
+    }
+
     /// Returns the number of fetches so far, modulo some hundreds.
     pub fn fetches(self) -> u64 {
         self.0 >> FETCHES_SHIFT & (FETCHES - 1)
@@ -107,6 +114,11 @@ mod tests {
         assert!(noticed.locked().refetched(4).is_current(4));
         let ahead = free.ahead(true);
         assert!(!ahead.is_current(3) && ahead.ahead(false).is_current(3));
+        let early = fetched.unfetched(CopyWord::default());
+        assert!(!early.is_fetched() && !early.is_current(3) && early.has_twin());
+        assert!(
+            fetched.unfetched(fetched).is_fetched() && !fetched.unfetched(fetched).is_current(3)
+        );
         let again = free.refetched(3);
         assert_eq!((again.fetches(), again.has_twin()), (free.fetches() + 1, true));
     }

@@ -1,5 +1,6 @@
 //! Page faults: the node's copy is made current, and rights are granted on it.
 
+use crate::deposit::arrivals::Arrival;
 use crate::deposit::copy_word::CopyWord;
 use crate::deposit::layout::DepositLayout;
 use crate::deposit::port::{DepositPort, PAGE_BYTES, PageBytes, PagePart};
@@ -21,8 +22,8 @@ enum Step {
     Granted,
     /// A notice has come meanwhile.
     Again,
-    /// Bytes of the own node have to be at their home first.
-    AwaitDeposit,
+    /// Bytes have to be at the home first.
+    Early(u16, Arrival),
     /// Pages were fetched, with the numbers of their fetches; they may depend on a time that has to
     /// be consumed first.
     Fetched { time: Option<Vec<u64>>, copies: Vec<(u32, u64)> },
@@ -56,9 +57,7 @@ impl DepositRank {
             match self.try_obtain(port, (page, home), &ahead, (stores, page_use, &mut grant))? {
                 Step::Granted => return Ok(fetched),
                 Step::Again => {}
-                Step::AwaitDeposit => {
-                    self.node.await_unlocked(port, self.node.layout.deposit(page))?;
-                }
+                Step::Early(home, bytes) => self.node.await_arrival(port, (home, bytes))?,
                 Step::Fetched { time, copies } => {
                     fetched |= home.is_some();
                     let depends = time.is_some();
@@ -92,10 +91,6 @@ impl DepositRank {
         self.node.lock_page(port, page)?;
         let step = (|| {
             if !self.node.is_current(port, page) {
-                // A fetch must find what the node has written itself.
-                if port.load(self.node.layout.deposit(page)) != 0 {
-                    return Ok(Step::AwaitDeposit);
-                }
                 return match home {
                     Some(home) => self.refetch_with(port, (page, home), ahead),
                     None => self.zeroes(port, page),
@@ -155,7 +150,7 @@ impl DepositRank {
         let lacks = |&other: &u32| {
             let same = other != page && self.node.known_home(port, other) == Some(home);
             same && !self.node.is_current(port, other)
-                && port.load(self.node.layout.deposit(other)) == 0
+                && self.node.own_deposit(port, (other, home)).is_none()
         };
         let end = ahead.end.min(self.node.config.pages);
         let mut pages: Vec<u32> = (ahead.start.min(end)..end)
@@ -183,11 +178,27 @@ impl DepositRank {
         let begin =
             |page: &u32| self.node.change_copy(port, *page, |word| word.refetched(generation));
         let before: Vec<_> = pages.iter().map(begin).collect();
+        // What the node has written itself must be there, and what it has consumed.
+        let awaited = self.node.awaited(port, (home, pages));
+        let ranks = || awaited.iter().map(|bytes| bytes.rank);
+        let first = ranks().min().unwrap_or(0);
+        let mut arrived = vec![0; ranks().max().map_or(0, |last| last - first + 1) as usize];
         let mut bytes = vec![[0; PAGE_BYTES]; pages.len()];
         let mut announced = self.node.layout.no_time();
         let len = if self.node.config.acquires_at_faults { announced.len() } else { 0 };
         let words = (self.node.layout.announced(0), &mut announced[..len]);
-        port.fetch(home, pages, &mut bytes, words)?;
+        let before_pages = (self.node.layout.arrived(first), &mut arrived[..]);
+        port.fetch(home, before_pages, (pages, &mut bytes), words)?;
+        for (rank, number) in (first..).zip(arrived) {
+            self.node.learn_arrival(port, home, Arrival { rank, number });
+        }
+        if let Some(late) = awaited.into_iter().find(|late| !self.node.is_known(port, home, *late))
+        {
+            for (&page, &before) in pages.iter().zip(&before) {
+                self.node.change_copy(port, page, |word| word.unfetched(before));
+            }
+            return Ok(Step::Early(home, late));
+        }
         let later = |writer: u16| announced[usize::from(writer)] > self.node.consumed(port, writer);
         let is_ahead = self.node.others().any(later);
         let mut copies = Vec::new();

@@ -13,6 +13,8 @@ pub const SLOTS: u64 = 1024;
 pub const RING_WORDS: u64 = 1 << 15;
 /// Flags for which a keeper has room: half of all numbers, since there are two nodes.
 const ROOM_FOR_FLAGS: u64 = 1 << 27;
+/// Locks for which a node has room: all numbers.
+const ROOM_FOR_LOCKS: u64 = 1 << 28;
 
 /// Places in the memory of a node; the same at all nodes of a job. Offsets in bytes.
 ///
@@ -21,8 +23,10 @@ const ROOM_FOR_FLAGS: u64 = 1 << 27;
 /// by node:            consumed(number, position)  sent(position)  room(number, position)
 ///                     announced(number)
 /// by rank and node:   passed(number, position)
+/// by rank of the job: arrived  by home: needed known
 /// by writer:          slots(number, place, check)  notices
 /// by page:            copy  deposit  home  claim
+/// by lock:            token, and at its keeper the last node that asked
 /// by flag:            value, intervals by writer
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +62,11 @@ impl DepositLayout {
     /// Returns the number of nodes.
     pub fn nodes(&self) -> u16 {
         self.nodes as u16
+    }
+
+    /// Returns the number of ranks of the job.
+    pub fn ranks(&self) -> u32 {
+        self.ranks as u32
     }
 
     /// Returns a time before all intervals: a number for each node.
@@ -101,8 +110,39 @@ impl DepositLayout {
         first + (u64::from(writer) * self.ranks + u64::from(rank)) * PAIR
     }
 
+    fn arrivals_at(&self) -> u64 {
+        HEAD_BYTES + (4 + self.ranks) * self.nodes * PAIR
+    }
+
+    /// Returns the word of the last interval of a rank of the job whose bytes for pages of this
+    /// home are here. The words of all ranks lie together.
+    pub fn arrived(&self, rank: u32) -> u64 {
+        debug_assert!(u64::from(rank) < self.ranks, "the rank is one of the job's");
+        self.arrivals_at() + u64::from(rank) * 8
+    }
+
+    /// Returns the word of the last interval of a rank of the job that this node knows to have
+    /// bytes for pages of `home`: it must have [`arrived`](Self::arrived) there before a fetch.
+    pub fn needed(&self, home: u16, rank: u32) -> u64 {
+        self.of_home(0, home, rank)
+    }
+
+    /// Returns the word of the last interval of a rank of the job that this node knows to have
+    /// arrived at `home`.
+    pub fn known(&self, home: u16, rank: u32) -> u64 {
+        self.of_home(1, home, rank)
+    }
+
+    fn of_home(&self, array: u64, home: u16, rank: u32) -> u64 {
+        debug_assert!(u64::from(home) < self.nodes, "the home is one of the job's nodes");
+        debug_assert!(u64::from(rank) < self.ranks, "the rank is one of the job's");
+        let row = 1 + array * self.nodes + u64::from(home);
+        self.arrivals_at() + (row * self.ranks + u64::from(rank)) * 8
+    }
+
     fn slots_at(&self) -> u64 {
-        (HEAD_BYTES + (4 + self.ranks) * self.nodes * PAIR).next_multiple_of(SLOT_BYTES)
+        let arrivals = (1 + 2 * self.nodes) * self.ranks * 8;
+        (self.arrivals_at() + arrivals).next_multiple_of(SLOT_BYTES)
     }
 
     /// Returns the slot of an interval of `writer`: its number, the place of its notices, a check.
@@ -127,7 +167,7 @@ impl DepositLayout {
         self.of_page(0, page)
     }
 
-    /// Returns the word of the lock that a rank has while bytes of a page are on their way home.
+    /// Returns the word of the last deposit of a page by this node: its rank, and the interval.
     pub fn deposit(&self, page: u32) -> u64 {
         self.of_page(3, page)
     }
@@ -155,8 +195,24 @@ impl DepositLayout {
         (at < ROOM_FOR_FLAGS).then(|| self.flags_at() + at * self.flag_bytes())
     }
 
-    fn flags_at(&self) -> u64 {
+    /// Returns the word that says where a lock is, as far as this node is concerned; none beyond
+    /// the room for locks.
+    pub fn token(&self, lock: u64) -> Option<u64> {
+        (lock < ROOM_FOR_LOCKS).then(|| self.locks_at() + lock * 8)
+    }
+
+    /// Returns the word of the node that asked last for a lock, counted from 1, at its keeper.
+    pub fn tail(&self, lock: u64) -> u64 {
+        debug_assert!(lock < ROOM_FOR_LOCKS, "there is room for the lock");
+        self.locks_at() + (ROOM_FOR_LOCKS + lock) * 8
+    }
+
+    fn locks_at(&self) -> u64 {
         (self.pages_at() + 4 * self.pages * 8).next_multiple_of(64)
+    }
+
+    fn flags_at(&self) -> u64 {
+        self.locks_at() + 2 * ROOM_FOR_LOCKS * 8
     }
 
     fn flag_bytes(&self) -> u64 {
@@ -195,13 +251,21 @@ mod tests {
             let homes = [layout.home(page), layout.claim(page)];
             all.extend(words.into_iter().chain(homes).map(|at| (at, 8)));
         }
+        for rank in 0..5 {
+            all.push((layout.arrived(rank), 8));
+            let of_home = |home| [layout.needed(home, rank), layout.known(home, rank)];
+            all.extend((0..3).flat_map(of_home).map(|at| (at, 8)));
+        }
+        for lock in [0, 1, 7, ROOM_FOR_LOCKS - 1] {
+            all.extend([layout.token(lock).unwrap(), layout.tail(lock)].map(|at| (at, 8)));
+        }
         all.extend((0..9).step_by(3).map(|flag| (layout.flag(flag).unwrap(), 4 * 8)));
         all.sort_unstable();
         for two in all.windows(2) {
             assert!(two[0].0 + two[0].1 <= two[1].0, "{two:?}");
         }
         assert!(all.last().is_some_and(|last| last.0 + last.1 <= layout.end()));
-        assert_eq!(layout.flag(u64::MAX), None);
+        assert_eq!((layout.flag(u64::MAX), layout.token(u64::MAX)), (None, None));
     }
 
     #[test]

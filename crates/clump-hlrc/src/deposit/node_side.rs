@@ -12,6 +12,8 @@ pub struct DepositConfig {
     pub node: u16,
     /// The rank among those of its node.
     pub rank: u32,
+    /// The first rank of the node among those of the job.
+    pub first_rank: u32,
     /// Pages of the heap.
     pub pages: u32,
     /// True if a fault acquires what the page's bytes depend on.
@@ -58,19 +60,6 @@ impl NodeSide {
                     return Ok(());
                 }
             } else if word & LOCK_WAITED != 0 || port.exchange(at, word, word | LOCK_WAITED) {
-                port.wait_changed(at, word | LOCK_WAITED)?;
-            }
-        }
-    }
-
-    /// Waits until nobody has the lock of a word.
-    pub(super) fn await_unlocked<P: DepositPort>(&self, port: &P, at: u64) -> Result<(), P::Error> {
-        loop {
-            let word = port.load(at);
-            if word == 0 {
-                return Ok(());
-            }
-            if word & LOCK_WAITED != 0 || port.exchange(at, word, word | LOCK_WAITED) {
                 port.wait_changed(at, word | LOCK_WAITED)?;
             }
         }

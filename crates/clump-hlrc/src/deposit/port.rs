@@ -75,24 +75,24 @@ pub trait DepositPort {
     /// Returns the home of a page by the rules of allocations; none if the first use decides.
     fn placed_home(&self, page: u32) -> Option<u16>;
 
-    /// Reads the frames of pages at their home, and behind them words of that node, from a place
-    /// on. Pages ascend.
+    /// Reads words of the home of pages, then their frames, and behind those other words of that
+    /// node, both from a place on. Pages ascend.
     ///
     /// # Errors
     /// Fails if the home, or a rank, is lost.
     fn fetch(
         &self,
         home: u16,
-        pages: &[u32],
-        to: &mut [PageBytes],
-        words: (u64, &mut [u64]),
+        before: (u64, &mut [u64]),
+        pages: (&[u32], &mut [PageBytes]),
+        behind: (u64, &mut [u64]),
     ) -> Result<(), Self::Error>;
     /// Reads words of any node.
     ///
     /// # Errors
     /// Fails if the node, or a rank, is lost.
     fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), Self::Error>;
-    /// Makes a word of any node at least `value`; [`DepositPort::complete`] waits for it.
+    /// Makes a word of any node at least `value`; does not wait for that.
     ///
     /// # Errors
     /// Fails if the node, or a rank, is lost.
@@ -112,13 +112,28 @@ pub trait DepositPort {
     /// # Errors
     /// Fails if the node, or a rank, is lost.
     fn claim(&self, node: u16, at: u64, value: u64) -> Result<u64, Self::Error>;
+    /// Writes a word of any node. Returns the word before.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn swap(&self, node: u16, at: u64, value: u64) -> Result<u64, Self::Error>;
+    /// Sets bits of a word of another node. Returns the word before.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn fetch_or(&self, node: u16, at: u64, bits: u64) -> Result<u64, Self::Error>;
+    /// Sets bits of a word of another node that are not set; does not wait for that.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn grant(&self, node: u16, at: u64, bits: u64) -> Result<(), Self::Error>;
     /// Writes runs into the frames of pages at their home, behind all words written there before.
     ///
     /// # Errors
     /// Fails if the home, or a rank, is lost.
     fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), Self::Error>;
-    /// Writes parts of `words` to places of another node, and then, behind them, the words of a
-    /// slot, its first word last.
+    /// Writes parts of `words` to places of another node, behind all that this thread has written
+    /// there, and then, behind them, the words of a slot, its first word last.
     ///
     /// # Errors
     /// Fails if the node, or a rank, is lost.
@@ -129,9 +144,4 @@ pub trait DepositPort {
         words: &[u64],
         slot: (u64, [u64; 3]),
     ) -> Result<(), Self::Error>;
-    /// Waits until all that this thread has written at other nodes is there.
-    ///
-    /// # Errors
-    /// Fails if a node, or a rank, is lost.
-    fn complete(&self) -> Result<(), Self::Error>;
 }

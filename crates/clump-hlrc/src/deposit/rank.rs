@@ -29,9 +29,10 @@ impl DepositRank {
         self.node.known_home(port, page)
     }
 
-    /// Publishes pages that this rank has written: their bytes are at their homes, and its notices
-    /// on their way to all nodes, when it returns. Pages ascend. `ranks_of` says how many ranks a
-    /// node has. One thread of the rank at a time.
+    /// Publishes pages that this rank has written: their bytes are on their way to their homes, and
+    /// its notices to all nodes, when it returns. Pages ascend. `ranks_of` says how many ranks a
+    /// node has. One thread of the rank at a time; another than before [settles](Self::settle)
+    /// first.
     ///
     /// # Errors
     /// Fails if a node, or a rank, is lost, or if there is no memory for a twin. Then the rank must
@@ -43,5 +44,14 @@ impl DepositRank {
         ranks_of: impl Fn(u16) -> u32,
     ) -> Result<(), P::Error> {
         Publisher { node: self.node }.publish(port, written, ranks_of)
+    }
+
+    /// Waits until all bytes that this rank has published are at their homes.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn settle<P: DepositPort>(&self, port: &P) -> Result<(), P::Error> {
+        let me = self.node.job_rank();
+        self.node.await_own(port, me..me + 1)
     }
 }

@@ -1,4 +1,4 @@
-//! Releases: deposits of bytes, and then of notices.
+//! Releases: deposits of bytes, and of notices.
 
 use crate::deposit::copy_word::CopyWord;
 use crate::deposit::layout::{DepositLayout, RING_WORDS, SLOTS};
@@ -37,20 +37,16 @@ impl Publisher {
         // From here on other ranks of the node wait for it, since they may have written the same
         // pages.
         let number = self.begin_interval(port)?;
-        let written = self.written(port, written)?;
+        let written = self.written(port, number, written)?;
         for (home, runs) in &written.runs {
             if self.node.config.acquires_at_faults {
                 port.raise(*home, self.node.layout.announced(self.node.config.node), number)?;
             }
             port.deposit_runs(*home, runs)?;
-        }
-        if !written.runs.is_empty() {
-            port.complete()?;
-            let deposited = written.runs.values().flatten();
-            deposited.for_each(|run| self.node.give_word(port, self.node.layout.deposit(run.page)));
+            port.raise_behind(*home, self.node.layout.arrived(self.node.job_rank()), number)?;
         }
         self.wait_completed(port, number - 1)?;
-        self.notify(port, (number, &written.pages), ranks_of)?;
+        self.notify(port, (number, &written), ranks_of)?;
         self.complete_interval(port, number);
         Ok(())
     }
@@ -65,10 +61,14 @@ impl Publisher {
         self.node.others().map(|writer| self.node.consumed(port, writer)).sum()
     }
 
-    /// Compares pages with their twins, which are as the pages then. This rank has the deposits of
-    /// pages that differ: two of one page would overtake each other.
-    fn written<P: DepositPort>(&self, port: &P, pages: &[u32]) -> Result<Written, P::Error> {
-        debug_assert!(pages.is_sorted(), "ranks lock deposits of pages in one order");
+    /// Compares pages with their twins, which are as the pages then.
+    fn written<P: DepositPort>(
+        &self,
+        port: &P,
+        number: u64,
+        pages: &[u32],
+    ) -> Result<Written, P::Error> {
+        debug_assert!(pages.is_sorted(), "ranks wait for deposits of pages in one order");
         let mut written = Written::default();
         for &page in pages {
             let home = self.node.home(port, page, true)?;
@@ -80,11 +80,8 @@ impl Publisher {
                 clump_bug::bug!("a claim finds a home");
                 continue;
             };
-            self.node.take_word(port, self.node.layout.deposit(page))?;
-            let diff = self.take_diff(port, page)?;
-            if diff.is_empty() {
-                self.node.give_word(port, self.node.layout.deposit(page));
-            } else {
+            let diff = self.take_diff(port, number, (page, home))?;
+            if !diff.is_empty() {
                 written.pages.push(page);
                 written.runs.entry(home).or_default().push(DepositedRun { page, diff });
             }
@@ -92,9 +89,23 @@ impl Publisher {
         Ok(written)
     }
 
-    /// Compares a page with its twin, which is as the page then.
-    fn take_diff<P: DepositPort>(&self, port: &P, page: u32) -> Result<Diff, P::Error> {
-        self.node.lock_page(port, page)?;
+    /// Compares a page with its twin, which is as the page then, once bytes of other ranks of the
+    /// node for that page are at the home: those of this one would overtake them.
+    fn take_diff<P: DepositPort>(
+        &self,
+        port: &P,
+        number: u64,
+        (page, home): (u32, u16),
+    ) -> Result<Diff, P::Error> {
+        loop {
+            self.node.lock_page(port, page)?;
+            let deposit = self.node.own_deposit(port, (page, home));
+            let Some(bytes) = deposit.filter(|bytes| bytes.rank != self.node.job_rank()) else {
+                break;
+            };
+            self.node.unlock_page(port, page);
+            self.node.await_arrival(port, (home, bytes))?;
+        }
         debug_assert!(
             CopyWord(port.load(self.node.layout.copy(page))).has_twin(),
             "page {page} was written, and has a twin"
@@ -106,6 +117,8 @@ impl Publisher {
         let diff = port.difference(&twin, &now);
         if !diff.is_empty() {
             port.write_twin(page, &now);
+            self.node.note_deposit(port, page, number);
+            port.store(self.node.layout.needed(home, self.node.job_rank()), number);
         }
         self.node.unlock_page(port, page);
         Ok(diff)
@@ -126,7 +139,7 @@ impl Publisher {
     fn notify<P: DepositPort>(
         &self,
         port: &P,
-        (number, pages): (u64, &[u32]),
+        (number, written): (u64, &Written),
         ranks_of: impl Fn(u16) -> u32,
     ) -> Result<(), P::Error> {
         let mut time = self.node.with_node(port, || {
@@ -136,7 +149,8 @@ impl Publisher {
         if let Some(own) = time.get_mut(usize::from(self.node.config.node)) {
             *own = number;
         }
-        let words = Notices::of(time, pages.iter().copied()).to_words();
+        let by = (self.node.job_rank(), written.runs.keys().copied().collect());
+        let words = Notices::of(time, by, written.pages.iter().copied()).to_words();
         let length = words.len() as u64;
         for reader in self.node.others() {
             if !self.has_room(port, reader, (number, length)) {
@@ -145,6 +159,9 @@ impl Publisher {
             let sent = self.node.layout.sent(reader);
             let length = self.has_room(port, reader, (number, length)).then_some(length);
             if length.is_none() {
+                // The reader will not learn which bytes it lacks.
+                let own = self.node.config.first_rank;
+                self.node.await_own(port, own..own + ranks_of(self.node.config.node))?;
                 self.await_slot(port, reader, number)?;
             }
             let place = NoticePlace { position: port.load(sent), length };

@@ -1,35 +1,10 @@
-//! Locks, flags and barriers: what they carry from the rank that releases to the one that acquires.
+//! Flags and barriers: what they carry from the rank that releases to the one that acquires.
 
 use crate::deposit::layout::DepositLayout;
 use crate::deposit::port::DepositPort;
 use crate::deposit::rank::DepositRank;
 
-/// Bits of a lock's word below the number of the node that released it last.
-const NUMBER_BITS: u32 = 48;
-
 impl DepositRank {
-    /// Returns the word that travels with a lock which this rank releases, behind what it has
-    /// published.
-    pub fn lock_word<P: DepositPort>(&self, port: &P) -> u64 {
-        let number = port.load(DepositLayout::CLOSED);
-        debug_assert!(number < 1 << NUMBER_BITS, "intervals do not overflow");
-        u64::from(self.node.config.node) << NUMBER_BITS | number
-    }
-
-    /// Consumes what the word of a lock asks for, which this rank has acquired.
-    ///
-    /// # Errors
-    /// Fails if a rank has died.
-    pub fn consume_lock<P: DepositPort>(&self, port: &P, word: u64) -> Result<(), P::Error> {
-        let mut time = self.node.layout.no_time();
-        let (node, number) = (word >> NUMBER_BITS, word & ((1 << NUMBER_BITS) - 1));
-        match time.get_mut(node as usize) {
-            Some(own) => *own = number,
-            None => clump_bug::bug!("the word of a lock names node {node}"),
-        }
-        self.consume(port, &mut time)
-    }
-
     /// Makes a flag at least `value`, behind what this rank has published. Returns false if there
     /// is no such flag.
     ///

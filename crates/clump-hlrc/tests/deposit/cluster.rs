@@ -26,6 +26,7 @@ pub enum Change {
     Bytes { page: u32, first: usize, bytes: Vec<u8> },
     Raise { at: u64, value: u64 },
     Word { at: u64, value: u64 },
+    Grant { at: u64, bits: u64 },
 }
 
 /// Operation on its way.
@@ -95,8 +96,10 @@ pub struct State {
     steps: u64,
     failed: Option<String>,
     pub oracle: Oracle,
-    /// Locks: the holder, and the word that travels with each.
-    pub locks: BTreeMap<u64, (Option<usize>, u64)>,
+    /// Locks of nodes that are taken, by node and number.
+    pub locks: BTreeSet<(u16, u64)>,
+    /// Locks of the job that are held.
+    pub held: BTreeSet<u64>,
     /// Barriers: arrivals, their latest time, and the times of turns that are over.
     pub arrived: usize,
     pub arrival: Vec<u64>,
@@ -136,7 +139,8 @@ impl Cluster {
             steps: 0,
             failed: None,
             oracle: Oracle::default(),
-            locks: BTreeMap::new(),
+            locks: BTreeSet::new(),
+            held: BTreeSet::new(),
             arrived: 0,
             arrival: vec![0; usize::from(nodes)],
             ended: Vec::new(),
@@ -173,6 +177,7 @@ impl Cluster {
         let config = DepositConfig {
             node: (thread / ranks) as u16,
             rank: (thread % ranks) as u32,
+            first_rank: (thread / ranks * ranks) as u32,
             pages: self.pages,
             acquires_at_faults: self.acquires_at_faults,
             scans: self.scans,
@@ -293,6 +298,11 @@ impl State {
             }
             Change::Word { at, value } => {
                 memory.words.insert(at, value);
+            }
+            Change::Grant { at, bits } => {
+                let word = memory.words.entry(at).or_default();
+                assert_eq!(*word & bits, 0, "bits that are not set");
+                *word |= bits;
             }
         }
     }

@@ -68,25 +68,26 @@ impl Rank {
             }
             Op::Fence => self.publish(),
             Op::Lock(lock) => {
-                let free = move |state: &super::cluster::State| {
-                    state.locks.get(&lock).is_none_or(|(holder, _)| holder.is_none())
-                };
+                let own = (self.port.node, lock);
+                let free = move |state: &super::cluster::State| !state.locks.contains(&own);
                 cluster.wait(thread, Box::new(free));
+                cluster.lock().locks.insert(own);
+                let Ok(is_lock) = self.protocol.acquire_lock(&self.port, lock);
+                assert!(is_lock, "there is such a lock");
                 let mut state = cluster.lock();
-                let (holder, word) = state.locks.entry(lock).or_default();
-                *holder = Some(thread);
-                let word = *word;
+                assert!(state.held.insert(lock), "one rank has lock {lock}");
                 state.oracle.enter(thread, lock);
                 drop(state);
-                let Ok(()) = self.protocol.consume_lock(&self.port, word);
                 self.pass();
             }
             Op::Unlock(lock) => {
                 self.publish();
-                let word = self.protocol.lock_word(&self.port);
                 let mut state = cluster.lock();
                 state.oracle.leave(thread, lock);
-                state.locks.insert(lock, (None, word));
+                state.held.remove(&lock);
+                drop(state);
+                let Ok(_) = self.protocol.release_lock(&self.port, lock);
+                cluster.lock().locks.remove(&(self.port.node, lock));
             }
             Op::Set(flag, value) => {
                 self.publish();
@@ -305,10 +306,11 @@ impl DepositPort for Port {
     fn fetch(
         &self,
         home: u16,
-        pages: &[u32],
-        to: &mut [PageBytes],
+        (before, arrived): (u64, &mut [u64]),
+        (pages, to): (&[u32], &mut [PageBytes]),
         (at, words): (u64, &mut [u64]),
     ) -> Result<(), Infallible> {
+        self.read_words(home, before, arrived)?;
         // What the home's ranks store meanwhile may be in one part of the answer only.
         for (&page, to) in pages.iter().zip(to) {
             for (part, half) in to.chunks_mut(USED / 2).take(2).enumerate() {
@@ -355,6 +357,29 @@ impl DepositPort for Port {
         Ok(*word)
     }
 
+    fn swap(&self, node: u16, at: u64, value: u64) -> Result<u64, Infallible> {
+        self.cluster.step(self.thread);
+        let before = self.cluster.lock().nodes[usize::from(node)].words.insert(at, value);
+        self.cluster.step(self.thread);
+        Ok(before.unwrap_or(0))
+    }
+
+    fn fetch_or(&self, node: u16, at: u64, bits: u64) -> Result<u64, Infallible> {
+        self.cluster.step(self.thread);
+        let before = {
+            let mut state = self.cluster.lock();
+            let word = state.nodes[usize::from(node)].words.entry(at).or_default();
+            std::mem::replace(word, *word | bits)
+        };
+        self.cluster.step(self.thread);
+        Ok(before)
+    }
+
+    fn grant(&self, node: u16, at: u64, bits: u64) -> Result<(), Infallible> {
+        self.send(node, 0, Change::Grant { at, bits });
+        Ok(())
+    }
+
     fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), Infallible> {
         self.fence();
         for run in runs {
@@ -373,6 +398,7 @@ impl DepositPort for Port {
         words: &[u64],
         (slot, values): (u64, [u64; 3]),
     ) -> Result<(), Infallible> {
+        self.fence();
         let mut behind = 0;
         for (at, part) in parts {
             for (place, &value) in (*at..).step_by(8).zip(&words[part.clone()]) {
@@ -383,15 +409,6 @@ impl DepositPort for Port {
             let (at, value) = (slot + 8 * place as u64, values[place]);
             behind = self.send(node, behind, Change::Word { at, value }) + 1;
         }
-        Ok(())
-    }
-
-    fn complete(&self) -> Result<(), Infallible> {
-        let thread = self.thread;
-        let arrived = move |state: &super::cluster::State| {
-            state.flights.iter().all(|flight| flight.thread != thread)
-        };
-        self.cluster.wait(thread, Box::new(arrived));
         Ok(())
     }
 }
