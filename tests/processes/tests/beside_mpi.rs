@@ -3,8 +3,56 @@
 
 use clump_process_tests::c_programs::{self, Linked, Workshop, capi};
 use clump_process_tests::{Finished, Folder, Job, program};
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Beginnings of the names that MPICH and Open MPI give to memory in [`SHARED`].
+const SEGMENTS: [&str; 2] = ["mpich_shm_", "vader_segment."];
+const SHARED: &str = "/dev/shm";
+
+/// Memory that was there before an MPI ran. What killed ranks of it leave is removed at the end:
+/// names that are new, and that no process has mapped or open any more.
+struct MpiSegments {
+    before: BTreeSet<PathBuf>,
+}
+
+impl MpiSegments {
+    fn look() -> Self {
+        Self { before: Self::all() }
+    }
+
+    fn all() -> BTreeSet<PathBuf> {
+        let entries = fs::read_dir(SHARED).into_iter().flatten().flatten();
+        let named = |path: &PathBuf| {
+            let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
+            SEGMENTS.iter().any(|start| name.starts_with(start))
+        };
+        entries.map(|entry| entry.path()).filter(named).collect()
+    }
+
+    /// Returns true if a process of this user has this file mapped or open.
+    fn is_used(path: &Path) -> bool {
+        let wanted = path.to_string_lossy();
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        processes.map(|process| process.path()).any(|process| {
+            let maps = fs::read_to_string(process.join("maps")).unwrap_or_default();
+            let open = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+            maps.lines().any(|line| line.ends_with(&*wanted))
+                || open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|to| to == path)
+        })
+    }
+}
+
+impl Drop for MpiSegments {
+    fn drop(&mut self) {
+        for path in Self::all().difference(&self.before).filter(|path| !Self::is_used(path)) {
+            fs::remove_file(path).ok();
+        }
+    }
+}
 
 /// An MPI: its compiler, the words that start ranks, and how clump is linked.
 struct Mpi {
@@ -51,6 +99,7 @@ impl Mpi {
     fn run(&self, path: &Path, nodes: u32, words: &[&str]) -> Finished {
         // Open MPI leaves its folder there when a rank has failed.
         let temporary = Folder::new();
+        let _segments = MpiSegments::look();
         let job = Job::any(self.starter[0]).with(|command| {
             command.env("TMPDIR", temporary.path());
             command.args(&self.starter[1..]).args(["-n", "4"]).arg(path).args(words);
@@ -105,6 +154,27 @@ fn a_death_ends_ranks_that_wait_in_clump_or_in_mpi() {
 }
 
 #[test]
+fn memory_that_an_mpi_left_is_removed_and_no_other() {
+    let made = |name: &str| {
+        let path = Path::new(SHARED).join(format!("{name}{}", std::process::id()));
+        fs::write(&path, "bytes").unwrap();
+        path
+    };
+    let before = made("mpich_shm_before_");
+    let segments = MpiSegments::look();
+    let (left, used, other) =
+        (made("vader_segment.left_"), made("mpich_shm_used_"), made("clump_test_other_"));
+    let open = fs::File::open(&used).unwrap();
+    drop(segments);
+    let there = [&before, &left, &used, &other].map(|path| path.exists());
+    drop(open);
+    for path in [&before, &left, &used, &other] {
+        fs::remove_file(path).ok();
+    }
+    assert_eq!(there, [true, false, true, true]);
+}
+
+#[test]
 fn mpi_has_to_be_first() {
     each("the order beside MPI", |mpi, path| {
         let ended = mpi.run(path, 1, &["late"]);
@@ -119,6 +189,7 @@ fn under_clump_each_rank_is_a_job_of_mpis_own() {
         let words = ["clump", "turns", "crossing", "pages", "children"];
         let words = words.map(Into::into);
         let temporary = Folder::new();
+        let _segments = MpiSegments::look();
         let job = Job::of_program("-n 3 --nodes 2", path.as_os_str(), words).with(|command| {
             command.env("TMPDIR", temporary.path());
         });
