@@ -13,6 +13,8 @@ use std::sync::Arc;
 const TAG: Tag = Tag(5);
 const ASK: Handler = Handler(1);
 const ANSWER: Handler = Handler(2);
+/// A request like all others of it, which is answered by how many came before it.
+const ALIKE: Handler = Handler(3);
 /// Bytes of a long message that leaves in parts: more than wait for one peer at most.
 const LONG: usize = 1 << 20;
 /// Every bound allows for what clocks and stamps round.
@@ -52,6 +54,12 @@ impl Side {
             token.reply(ANSWER, words).unwrap();
         };
         endpoint.set_handler(ASK, on_ask).unwrap();
+        let handled = counts();
+        let on_alike = move |token: clump_am::Token<'_>, words: &[u64], _: Payload<'_>| {
+            let number = handled.replace(handled.get() + 1);
+            token.reply(ANSWER, &[&[number], words].concat()).unwrap();
+        };
+        endpoint.set_handler(ALIKE, on_alike).unwrap();
         let count = answers.clone();
         let on_answer = move |_: clump_am::Token<'_>, words: &[u64], _: Payload<'_>| {
             assert_eq!(words, [count.get(), 7, 5, 6], "in order, with its words");
@@ -72,8 +80,8 @@ impl Side {
         Self { endpoint, other, answers, brought, returned }
     }
 
-    fn ask_long(&self, payload: &[u8], words: &[u64]) {
-        self.endpoint.request_long(self.other, ASK, 8, payload, words).unwrap();
+    fn ask_long(&self, handler: Handler, payload: &[u8], words: &[u64]) {
+        self.endpoint.request_long(self.other, handler, 8, payload, words).unwrap();
     }
 
     /// Sends request number `number`, of kind 0 to 3.
@@ -82,8 +90,9 @@ impl Side {
         match kind {
             0 => self.endpoint.request(self.other, ASK, words.as_slice()).unwrap(),
             1 => self.endpoint.request_bulk(self.other, ASK, &[9; 4096], words.as_slice()).unwrap(),
-            2 => self.ask_long(&[9; 20_000], &words),
-            _ => self.ask_long(&vec![9; LONG], &words),
+            2 => self.ask_long(ASK, &[9; 20_000], &words),
+            // Without its number: what one of them has spent is not for the next.
+            _ => self.ask_long(ALIKE, &vec![9; LONG], &words[1..]),
         }
     }
 
