@@ -20,7 +20,7 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// Returns the number of processes that wanted to run in the last minute; 0 where it is not told.
+/// Returns the number of processes that wanted to run in the last minute; 0 where it is not known.
 pub fn load() -> f64 {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0)

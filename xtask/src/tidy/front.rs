@@ -16,6 +16,10 @@ const PAGES: &[&str] = &[
     "LICENSE-MIT",
 ];
 
+/// The map of the code, and its most lines: what is more goes to docs/design.
+const MAP: &str = "ARCHITECTURE.md";
+const MAX_LINES: usize = 250;
+
 /// Commands that README gives a newcomer: a demonstration, and the tests. CI runs both.
 pub const COMMANDS: &[&str] = &["cargo run --release -- demo", "cargo test --workspace"];
 
@@ -27,6 +31,12 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
     for page in PAGES.iter().filter(|page| tree.file(page).is_none()) {
         findings.push(Finding::of(page, "is missing; a newcomer looks for it"));
+    }
+    if let Some(lines) = tree.file(MAP).map(|map| map.text.lines().count())
+        && lines > MAX_LINES
+    {
+        let what = format!("has {lines} lines, more than {MAX_LINES}: subjects go to docs/design");
+        findings.push(Finding::of(MAP, what));
     }
     if let Some(readme) = tree.file("README.md") {
         for command in COMMANDS {

@@ -317,7 +317,9 @@ fn missing_pages_and_commands_are_found() {
     let tree = Planted::clean("pages");
     std::fs::remove_file(tree.0.join("CHANGELOG.md")).unwrap();
     tree.finds("CHANGELOG.md", "missing");
-    tree.file("CHANGELOG.md", "")
+    tree.file("CHANGELOG.md", "").file("ARCHITECTURE.md", &"line\n".repeat(251));
+    tree.finds("ARCHITECTURE.md", "251 lines");
+    tree.file("ARCHITECTURE.md", "")
         .file("README.md", "cargo run --release -- demo\n```\ncargo test --workspace\n```\n");
     tree.finds("README.md", "cargo run --release -- demo");
 }
