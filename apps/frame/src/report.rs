@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_os::printable::counted;
 use clump_os::{clock, console};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -42,11 +43,17 @@ impl InputSize {
 }
 
 /// The report of a run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AppReport {
+    /// Number of the format.
+    format: u32,
+    /// The application.
     app: &'static str,
+    /// Size of the input.
     size: &'static str,
+    /// Ranks of the job.
     ranks: usize,
+    /// Its nodes.
     nodes: usize,
     /// Parameters and counts, by name.
     counts: BTreeMap<&'static str, u64>,
@@ -59,6 +66,7 @@ pub struct AppReport {
     /// Lines of text that the run ends with.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     text: Vec<String>,
+    /// True if the result was checked and is right.
     verified: bool,
 }
 
@@ -67,7 +75,9 @@ impl AppReport {
     pub fn of(app: &'static str, size: InputSize, (ranks, nodes): (usize, usize)) -> Self {
         let (counts, choices, phases, figures, text) = Default::default();
         let size = size.name();
-        Self { app, size, ranks, nodes, counts, choices, phases, figures, text, verified: false }
+        let format = console::JSON_FORMAT;
+        let verified = false;
+        Self { format, app, size, ranks, nodes, counts, choices, phases, figures, text, verified }
     }
 
     /// Adds a parameter or a count.

@@ -10,6 +10,7 @@ use clump_os::file::{BLOCK, DiskFile, free_bytes, sync_dir};
 use clump_os::memory::Aligned;
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_os::{clock, console, thread};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -53,8 +54,10 @@ pub struct GensortArgs {
 }
 
 /// A summary of the generated records.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Made {
+    /// Number of the format.
+    pub format: u32,
     /// Records.
     pub records: u64,
     /// Bytes.
@@ -130,7 +133,8 @@ pub fn make(args: &GensortArgs) -> Result<Made> {
         write_file(args, &work, threads, bytes)?
     };
     let seconds = (clock::now_ns() - begin) as f64 / 1e9;
-    Ok(Made { records: args.records, bytes, checksum: sum.hex(), seconds })
+    let format = console::JSON_FORMAT;
+    Ok(Made { format, records: args.records, bytes, checksum: sum.hex(), seconds })
 }
 
 /// Fills `file` with the first records of all, in as few threads as use little memory.

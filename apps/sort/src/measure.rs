@@ -13,11 +13,12 @@ use crate::plan::AHEAD;
 use anyhow::Result;
 use clump_os::clock;
 use clump_os::file::BLOCK;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Times of the bare disk, for comparison with a sort.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 pub struct Disk {
     /// Seconds to read the input once.
     pub read_s: f64,

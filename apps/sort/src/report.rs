@@ -8,6 +8,8 @@ use crate::plan::SortPlan;
 use crate::record::{RECORD, RecordSum};
 use anyhow::{Context, Result, bail};
 use clump_app_frame::size::show_bytes;
+use clump_os::console;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -58,8 +60,10 @@ impl RankReport {
 }
 
 /// The report of all ranks.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct SortReport {
+    /// Number of the format.
+    pub format: u32,
     /// Records sorted.
     pub records: u64,
     /// Bytes sorted.
@@ -152,6 +156,7 @@ impl SortReport {
         let peaks = ranks.iter().map(|r| r.anonymous_peak);
         let mean = (records as f64 / ranks.len() as f64).max(1.0);
         Ok(Self {
+            format: console::JSON_FORMAT,
             records,
             bytes: records * RECORD as u64,
             nranks: ranks.len(),

@@ -6,6 +6,7 @@
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use clump_os::{console, text_file};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::Read;
@@ -43,8 +44,10 @@ pub struct ValsortArgs {
 }
 
 /// The result of a validation.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Verdict {
+    /// Number of the format.
+    pub format: u32,
     /// True if everything holds.
     pub valid: bool,
     /// Records seen.
@@ -146,6 +149,7 @@ pub fn validate(args: &ValsortArgs) -> Result<Verdict> {
         );
     }
     Ok(Verdict {
+        format: console::JSON_FORMAT,
         valid: faults.is_empty(),
         records: scan.records,
         checksum: format!("{:x}", scan.sum),

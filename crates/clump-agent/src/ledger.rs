@@ -94,11 +94,8 @@ impl Ledger<'_> {
             summary.clone().map(|summary| Box::new(self.profile(summary, known, monitors)));
         let waits = (!waits.is_empty()).then(|| Box::new(JobWaits::join(waits)));
         JobOutcome {
-            code,
-            ending,
             security: (self.spec.nodes > 1).then(|| self.spec.security.name().into()),
             hosts,
-            time_limit_ms: None,
             waits,
             ranks,
             wall_ms,
@@ -112,6 +109,7 @@ impl Ledger<'_> {
             stacks,
             heartbeats: Heartbeats::mean(&heartbeats),
             config,
+            ..JobOutcome::without_ranks(code, ending)
         }
     }
 

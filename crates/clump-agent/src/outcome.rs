@@ -4,27 +4,32 @@ pub use crate::rank_activity::RankActivity;
 use crate::virtual_time::VirtualTimeReport;
 use crate::waits::JobWaits;
 use clump_control::{DeathManner, ProcessEnd};
+use clump_os::console::JSON_FORMAT;
 use clump_trace::{Intervals, Monitor, PairTraffic, Profile, Snapshot, Summary};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// One rank at the end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RankOutcome {
     /// Its process.
     pub pid: u32,
     /// The end of that process.
+    #[schemars(with = "Value")]
     pub end: ProcessEnd,
     /// True if it ended as a rank should.
     pub clean: bool,
 }
 
 /// The first death of a job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeathReport {
     /// The first rank that died.
     pub rank: u32,
     /// The manner of its death.
+    #[schemars(with = "Value")]
     pub manner: DeathManner,
     /// Its process.
     pub pid: u32,
@@ -47,7 +52,7 @@ pub struct DeathReport {
 }
 
 /// A node that was lost, and its ranks with it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LossReport {
     /// The node.
     pub node: u32,
@@ -80,7 +85,7 @@ pub struct NodeOutcome {
     pub host: String,
     /// The processes of its ranks, in order; only those that were started.
     pub pids: Vec<u32>,
-    /// Activity of its ranks when the job was told to end.
+    /// Activity of its ranks when the order to end arrived.
     pub doing: Vec<RankActivity>,
     /// Waits of its ranks when the job was interrupted.
     #[serde(default)]
@@ -114,7 +119,7 @@ pub struct NodeOutcome {
 }
 
 /// Heartbeats between agents: of one of them, or the mean of all.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Heartbeats {
     /// Datagrams sent in a second.
     pub sent_per_s: f64,
@@ -141,7 +146,7 @@ impl Heartbeats {
 }
 
 /// The reason why a job ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum JobEnd {
     /// Every rank ended as it should.
@@ -201,8 +206,11 @@ pub enum JobEnd {
 }
 
 /// The outcome of a job.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct JobOutcome {
+    /// Number of the format; 0: from before it had one.
+    #[serde(default)]
+    pub format: u32,
     /// The code that the launcher exits with: the first failing rank's.
     pub code: u8,
     /// The reason why it ended.
@@ -226,18 +234,23 @@ pub struct JobOutcome {
     /// Processes that could not be killed.
     pub survivors: Vec<String>,
     /// Counters of every rank, in order.
+    #[schemars(with = "Vec<BTreeMap<String, u64>>")]
     pub counters: Vec<Snapshot>,
     /// Monitors of the network interfaces of all nodes.
+    #[schemars(with = "Vec<Value>")]
     pub interfaces: Vec<Monitor>,
     /// Monitors of the stacks that ranks drive themselves.
+    #[schemars(with = "Vec<Value>")]
     pub stacks: Vec<Monitor>,
     /// Heartbeats of an agent, the mean of all; none on one node.
     #[serde(default)]
     pub heartbeats: Option<Heartbeats>,
     /// Communication summary of the program.
+    #[schemars(with = "Option<Value>")]
     pub summary: Option<Summary>,
     /// All that is known of how it communicated; `None` where no rank joined.
     #[serde(default)]
+    #[schemars(with = "Option<Value>")]
     pub profile: Option<Box<Profile>>,
     /// Virtual time, where that is the time of the job.
     #[serde(default)]
@@ -250,6 +263,7 @@ impl JobOutcome {
     /// Returns an outcome without ranks.
     pub fn without_ranks(code: u8, ending: JobEnd) -> Self {
         Self {
+            format: JSON_FORMAT,
             code,
             ending,
             security: None,

@@ -1,9 +1,10 @@
 //! The activity of a rank, in words.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The activity of a rank when a death, or the user, ended the job.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RankActivity {
     /// The rank.
     pub rank: u32,

@@ -3,6 +3,7 @@
 use clump_shm::node::NodeMemory;
 use clump_shm::virtual_time::{self, TimePlan};
 use clump_virtual::Machine;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Virtual time of a job.
@@ -32,7 +33,7 @@ impl VirtualTime {
 }
 
 /// Report of a job in virtual time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct VirtualTimeReport {
     /// The machine.
     pub machine: String,

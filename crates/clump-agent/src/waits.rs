@@ -21,11 +21,12 @@ use clump_os::{clock, procfs};
 use clump_shm::node::{MEMORY_LABEL, NodeMemory};
 use clump_shm::rank::{PublishedWait, RankState, WaitReason};
 use clump_trace::{Counter, Snapshot};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A wait that a thread of a rank has published.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
     /// The thread.
     pub thread: u32,
@@ -42,7 +43,7 @@ pub struct Wait {
 }
 
 /// A collective, as all ranks of its team number it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct CollectiveCall {
     /// The team; 0: all ranks.
     pub team: u64,
@@ -53,7 +54,7 @@ pub struct CollectiveCall {
 }
 
 /// A thread of a rank.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RankThread {
     /// Its number.
     pub thread: u32,
@@ -71,7 +72,7 @@ pub struct RankThread {
 }
 
 /// A rank at one moment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RankWaits {
     /// The rank.
     pub rank: u32,
@@ -96,7 +97,7 @@ pub struct RankWaits {
 }
 
 /// Waits of the ranks of a job.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct JobWaits {
     /// The ranks, in order.
     pub ranks: Vec<RankWaits>,
@@ -109,7 +110,7 @@ pub struct JobWaits {
 }
 
 /// A collective that some ranks are at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectiveState {
     /// The collective.
     pub call: CollectiveCall,

@@ -183,7 +183,7 @@ pub(crate) struct DoctorOutput {
 
 fn json(findings: &[Finding]) -> Result<String> {
     let (usable, findings) = (usable(findings), findings.to_vec());
-    let output = DoctorOutput { format: clump_lab::schema::JSON_FORMAT, usable, findings };
+    let output = DoctorOutput { format: clump_os::console::JSON_FORMAT, usable, findings };
     Ok(serde_json::to_string_pretty(&output)? + "\n")
 }
 

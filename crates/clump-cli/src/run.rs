@@ -4,6 +4,7 @@ use crate::layout::{self, Layout};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
+use clump_lab::line_state::{self, LineWatch};
 use clump_lab::wrong_command::WrongCommand;
 use clump_os::console;
 use clump_os::printable::printable;
@@ -165,7 +166,14 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         stats: args.stats || clump_boot::Config::load()?.stats,
         profile: args.profile.clone(),
     };
+    // The distance of the processors decides the times of a trace.
+    let traced = args.trace.as_deref().map(|folder| (folder, LineWatch::begin()));
     let outcome = crate::job::launch_here(spec, &display)?;
+    if let Some((folder, watch)) = traced
+        && let Some(lines) = watch.end()
+    {
+        lines.save(folder)?;
+    }
     Ok(ExitCode::from(outcome.code))
 }
 
@@ -176,7 +184,8 @@ fn prepared(folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| of("creating"))?;
     for entry in std::fs::read_dir(folder).with_context(|| of("reading"))? {
         let path = entry.with_context(|| of("reading"))?.path();
-        if clump_trace::trace_file::is_trace(&path) {
+        let lines = path.file_name() == Some(OsStr::new(line_state::FILE));
+        if lines || clump_trace::trace_file::is_trace(&path) {
             std::fs::remove_file(&path).with_context(|| of("clearing"))?;
         }
     }

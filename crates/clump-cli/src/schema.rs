@@ -1,11 +1,19 @@
 //! `clump schema`: the form of what commands print with `--json`, as JSON Schema.
 
 use crate::doctor::DoctorOutput;
+use crate::stats::{JobList, JobStats};
 use crate::top::TopOutput;
+use crate::waits::WaitsOutput;
 use clap::{Args, ValueEnum};
+use clump_agent::outcome::JobOutcome;
+use clump_app_frame::AppReport;
 use clump_lab::schema::InstrumentReport;
 use clump_os::console;
-use schemars::{Schema, schema_for};
+use clump_sort::gensort::Made;
+use clump_sort::report::SortReport;
+use clump_sort::valsort::Verdict;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use std::process::ExitCode;
 
 /// Options of `clump schema`.
@@ -22,6 +30,22 @@ pub struct SchemaArgs {
 pub enum DescribedCommand {
     /// Every instrument of the laboratory
     Lab,
+    /// clump run --json: the outcome of a job
+    Run,
+    /// Every application but those of the sort
+    App,
+    /// clump app sort --json
+    Sort,
+    /// clump app gensort --json
+    Gensort,
+    /// clump app valsort --json
+    Valsort,
+    /// clump stats --json of a job
+    Stats,
+    /// clump stats --json without a job: the jobs of this user
+    StatsList,
+    /// clump stats --where --json
+    StatsWhere,
     /// clump top --json: a line for each view
     Top,
     /// clump doctor --json
@@ -30,13 +54,26 @@ pub enum DescribedCommand {
 
 impl DescribedCommand {
     /// Returns the schema of its output.
-    fn schema(self) -> Schema {
+    pub fn schema(self) -> Schema {
         match self {
-            Self::Lab => schema_for!(InstrumentReport),
-            Self::Top => schema_for!(TopOutput),
-            Self::Doctor => schema_for!(DoctorOutput),
+            Self::Lab => printed::<InstrumentReport>(),
+            Self::Run => printed::<JobOutcome>(),
+            Self::App => printed::<AppReport>(),
+            Self::Sort => printed::<SortReport>(),
+            Self::Gensort => printed::<Made>(),
+            Self::Valsort => printed::<Verdict>(),
+            Self::Stats => printed::<JobStats>(),
+            Self::StatsList => printed::<JobList>(),
+            Self::StatsWhere => printed::<WaitsOutput>(),
+            Self::Top => printed::<TopOutput>(),
+            Self::Doctor => printed::<DoctorOutput>(),
         }
     }
+}
+
+/// Returns the schema of what is written, not of what would be read.
+fn printed<T: JsonSchema>() -> Schema {
+    SchemaSettings::default().for_serialize().into_generator().into_root_schema_for::<T>()
 }
 
 /// Prints a schema.
@@ -76,14 +113,29 @@ mod tests {
     }
 
     #[test]
-    fn a_report_has_the_fields_of_its_schema() {
+    fn outputs_have_the_fields_of_their_schemas() {
         let report = InstrumentReport::new("test", "a test".into(), &()).unwrap();
-        let report = serde_json::to_value(report).unwrap();
-        let schema = serde_json::to_value(DescribedCommand::Lab.schema()).unwrap();
-        let known = fields(&schema);
-        assert!(report.as_object().unwrap().keys().all(|name| known.contains(name)), "{known:?}");
-        assert_eq!(report["format"], clump_lab::schema::JSON_FORMAT);
-        let demanded = schema["required"].as_array().unwrap();
-        assert!(demanded.iter().all(|name| report.get(name.as_str().unwrap()).is_some()));
+        let outcome = JobOutcome::without_ranks(0, clump_agent::outcome::JobEnd::Clean);
+        let app = AppReport::of("test", clump_app_frame::InputSize::Ci, (2, 1));
+        let list = JobList { format: console::JSON_FORMAT, jobs: Vec::new() };
+        let outputs = [
+            (DescribedCommand::Lab, serde_json::to_value(report)),
+            (DescribedCommand::Run, serde_json::to_value(outcome)),
+            (DescribedCommand::App, serde_json::to_value(app)),
+            (DescribedCommand::Valsort, serde_json::to_value(Verdict::default())),
+            (DescribedCommand::StatsList, serde_json::to_value(list)),
+        ];
+        for (command, output) in outputs {
+            let output = output.unwrap();
+            let schema = serde_json::to_value(command.schema()).unwrap();
+            let known = fields(&schema);
+            let printed = output.as_object().unwrap();
+            assert!(printed.keys().all(|name| known.contains(name)), "{command:?}: {known:?}");
+            let demanded = schema["required"].as_array().unwrap();
+            assert!(demanded.iter().all(|name| output.get(name.as_str().unwrap()).is_some()));
+            let default = command == DescribedCommand::Valsort;
+            let format = if default { 0 } else { console::JSON_FORMAT };
+            assert_eq!(output["format"], format, "{command:?}");
+        }
     }
 }

@@ -2,13 +2,16 @@
 
 use anyhow::{Context, bail};
 use clap::Args;
+use clump_agent::outcome::RankActivity;
 use clump_agent::{report, scene};
-use clump_lab::schema::JSON_FORMAT;
 use clump_os::printable::{counted, printable, printable_json, printable_lines};
 use clump_os::{clock, console, process, procfs};
 use clump_shm::node::{MEMORY_LABEL, NodeMemory};
 use clump_trace::text::Table;
-use clump_trace::{Counter, Monitor, Snapshot, Summary};
+use clump_trace::{Counter, Intervals, Monitor, PairTraffic, Snapshot, Summary};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 
@@ -127,12 +130,20 @@ fn one_job(nodes: &[NodeMemory], json: bool) -> anyhow::Result<String> {
     let (traffic, intervals): (Vec<_>, Vec<_>) = nodes.iter().map(scene::traffic).unzip();
     let (traffic, intervals) = (traffic.concat(), intervals.concat());
     if json {
-        let all = serde_json::json!({
-            "format": JSON_FORMAT, "job": id, "ranks": ranks.len(), "nodes": nodes.len(), "doing": doing, "counters": ranks,
-            "interfaces": interfaces, "stacks": drivers, "summary": summary,
-            "traffic": traffic, "intervals": intervals,
-        });
-        return Ok(format!("{}\n", printable_json(&all.to_string())));
+        let output = JobStats {
+            format: console::JSON_FORMAT,
+            job: id,
+            ranks: ranks.len(),
+            nodes: nodes.len(),
+            doing,
+            counters: ranks,
+            interfaces,
+            stacks: drivers,
+            summary,
+            traffic,
+            intervals,
+        };
+        return Ok(format!("{}\n", printable_json(&serde_json::to_string(&output)?)));
     }
     let (seen, all) = (nodes.len(), node.nnodes());
     let mut text = match (seen as u32, all) {
@@ -167,11 +178,56 @@ pub(crate) fn title(job: u64, ranks: usize, nodes: u32) -> String {
     format!("job {job:016x}: {ranks}{on}")
 }
 
-/// One job of this user, as its agent shows it.
-#[derive(Debug, serde::Serialize)]
-struct Job {
-    agent: u32,
+/// The counters of a job as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobStats {
+    /// Number of the format.
+    format: u32,
+    /// The job.
+    job: String,
+    /// Ranks that are seen here.
     ranks: usize,
+    /// Their nodes.
+    nodes: usize,
+    /// Activity of each rank now.
+    doing: Vec<RankActivity>,
+    /// Counters of each rank, by name.
+    #[schemars(with = "Vec<BTreeMap<String, u64>>")]
+    counters: Vec<Snapshot>,
+    /// Monitors of the network interfaces.
+    #[schemars(with = "Vec<Value>")]
+    interfaces: Vec<Monitor>,
+    /// Monitors of the stacks that ranks drive themselves.
+    #[schemars(with = "Vec<Value>")]
+    stacks: Vec<Monitor>,
+    /// Summary of the communication: averages over ranks, and rates.
+    #[schemars(with = "Value")]
+    summary: Summary,
+    /// Messages and payload bytes of each pair of ranks, by size.
+    #[schemars(with = "Vec<Value>")]
+    traffic: Vec<PairTraffic>,
+    /// Times between sends and barriers of each rank, by powers of two.
+    #[schemars(with = "Vec<Value>")]
+    intervals: Vec<Intervals>,
+}
+
+/// The jobs of this user as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct JobList {
+    /// Number of the format.
+    pub(crate) format: u32,
+    /// The jobs.
+    pub(crate) jobs: Vec<Job>,
+}
+
+/// One job of this user, as its agent shows it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Job {
+    /// Process of its agent here.
+    agent: u32,
+    /// Ranks of the job.
+    ranks: usize,
+    /// Command line of one of them.
     program: String,
 }
 
@@ -213,8 +269,8 @@ fn listed() -> BTreeMap<u64, Job> {
 fn all_jobs(json: bool) -> anyhow::Result<String> {
     let jobs = listed();
     if json {
-        let jobs = serde_json::to_string(&jobs.values().collect::<Vec<_>>())?;
-        return Ok(format!("{}\n", printable_json(&jobs)));
+        let list = JobList { format: console::JSON_FORMAT, jobs: jobs.into_values().collect() };
+        return Ok(format!("{}\n", printable_json(&serde_json::to_string(&list)?)));
     }
     if jobs.is_empty() {
         return Ok("no job of this user runs here\n".into());

@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 use clap::Args;
 use clump_agent::scene;
 use clump_agent::waits::{self, JobWaits};
-use clump_lab::schema::JSON_FORMAT;
 use clump_os::keyboard::Keyboard;
 use clump_os::printable::{printable, printable_json};
 use clump_os::signal::{self, Signals};
@@ -156,7 +155,7 @@ fn show(
         history.drain(..history.len().saturating_sub(HISTORY));
         let title = title(job, rates.ranks.len(), nodes.len() as u32);
         if args.json {
-            let all = TopOutput { format: JSON_FORMAT, job: format!("{job:016x}"), rates };
+            let all = TopOutput { format: console::JSON_FORMAT, job: format!("{job:016x}"), rates };
             console::out(&format!("{}\n", printable_json(&serde_json::to_string(&all)?)))?;
         } else {
             let (columns, rows) = match screen {

@@ -2,9 +2,27 @@
 
 use crate::stacks::Debugger;
 use clump_agent::waits::{self, JobWaits, RankWaits};
-use clump_lab::schema::JSON_FORMAT;
+use clump_os::console::JSON_FORMAT;
 use clump_os::printable::printable_json;
 use clump_shm::node::NodeMemory;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+/// Waits of the ranks of a job as JSON.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct WaitsOutput {
+    /// Number of the format.
+    format: u32,
+    /// The job.
+    job: String,
+    /// Its nodes that are seen here.
+    nodes: usize,
+    /// Ranks, locks, collectives, and circles of ranks that wait for each other.
+    #[serde(rename = "where")]
+    waits: JobWaits,
+    /// Reason why stacks are missing, if some are.
+    stacks: Option<String>,
+}
 
 /// Returns what the ranks of a job wait for, as text or JSON; with the stacks of the threads of so
 /// many ranks as a debugger shows them.
@@ -16,10 +34,14 @@ pub(crate) fn shown(nodes: &[NodeMemory], stacks: u32, json: bool) -> anyhow::Re
     let note = take_stacks(&mut job, stacks);
     let id = nodes.first().map_or(0, |node| node.job().id());
     if json {
-        let all = serde_json::json!({
-            "format": JSON_FORMAT, "job": format!("{id:016x}"), "nodes": nodes.len(), "where": job, "stacks": note,
-        });
-        return Ok(format!("{}\n", printable_json(&all.to_string())));
+        let output = WaitsOutput {
+            format: JSON_FORMAT,
+            job: format!("{id:016x}"),
+            nodes: nodes.len(),
+            waits: job,
+            stacks: note,
+        };
+        return Ok(format!("{}\n", printable_json(&serde_json::to_string(&output)?)));
     }
     let all = nodes.first().map_or(0, |node| node.nnodes() as usize);
     let seen = if nodes.len() < all {

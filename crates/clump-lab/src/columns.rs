@@ -24,20 +24,20 @@ pub struct Column {
 }
 
 impl Column {
-    /// Reads a column from a report's JSON.
+    /// Reads a column from the data of a report.
     ///
     /// # Errors
     /// Fails if a part is missing or has another form.
-    pub fn of(name: &str, report: &serde_json::Value) -> Result<Self> {
+    pub fn of(name: &str, data: &serde_json::Value) -> Result<Self> {
         let part = |path: &str| {
-            report.pointer(path).cloned().with_context(|| format!("the report has no {path}"))
+            data.pointer(path).cloned().with_context(|| format!("the report has no {path}"))
         };
-        let signature: Signature = serde_json::from_value(part("/data/measurement/signature")?)?;
+        let signature: Signature = serde_json::from_value(part("/measurement/signature")?)?;
         Ok(Self {
             name: name.into(),
             signature: points(&signature),
-            estimate: serde_json::from_value(part("/data/estimate")?)?,
-            over_bare: serde_json::from_value(part("/data/round_trip_ns/ratio")?)?,
+            estimate: serde_json::from_value(part("/estimate")?)?,
+            over_bare: serde_json::from_value(part("/round_trip_ns/ratio")?)?,
         })
     }
 }
@@ -139,7 +139,7 @@ mod tests {
             ..MeasurementPlan::quick()
         };
         let report = logp::run(&mut FakePair::default(), &plan, Breakdown::unknown()).unwrap();
-        let json = serde_json::json!({ "data": report });
+        let json = serde_json::to_value(report).unwrap();
         let names = ["shm alone", "shm, net idle", "net, shm idle", "net alone"];
         let columns = Columns {
             security: "aead",

@@ -77,16 +77,6 @@ pub fn job_with(shape: JobShape, onlookers: usize, options: &[&str]) -> Result<C
     Ok(command)
 }
 
-/// Returns the command that runs this command line as a job of two ranks on one node.
-///
-/// # Errors
-/// Fails as [`own_program`] does.
-pub fn as_pair() -> Result<Command> {
-    let mut command = job(JobShape::node(2), 0)?;
-    command.args(std::env::args_os().skip(1));
-    Ok(command)
-}
-
 /// Returns the exit code of a job; one that a signal ended has none, and fails like any other.
 pub fn code_of(status: ExitStatus) -> u8 {
     status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)

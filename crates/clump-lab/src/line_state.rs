@@ -6,11 +6,13 @@
 //! before and after, and figures of unlike states are not mixed.
 #![allow(clippy::disallowed_types, reason = "taken from clump_os::sync; the lint sees through it")]
 
+use anyhow::{Context, Result};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_os::topology::{Topology, set_affinity};
-use clump_os::{clock, thread};
+use clump_os::{clock, text_file, thread};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Round trips of a sample, and samples: some 2 ms where the processors are near.
 const TRIPS: u64 = 2_000;
@@ -28,6 +30,11 @@ pub struct LineTimes {
     /// Round trip after it.
     pub after_ns: f64,
 }
+
+/// File of a folder of traces that has them.
+pub const FILE: &str = "lines.json";
+/// Most bytes of that file that are read.
+const MAX_BYTES: u64 = 1 << 10;
 
 /// The beginning of a measurement.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +58,22 @@ impl LineTimes {
     /// Returns true if both are of one state of the machine.
     pub fn is_steady(&self) -> bool {
         alike(self.before_ns, self.after_ns)
+    }
+
+    /// Writes them into a folder of traces.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be written.
+    pub fn save(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(FILE);
+        let named = || format!("writing {}", path.display());
+        std::fs::write(&path, serde_json::to_string(self)? + "\n").with_context(named)
+    }
+
+    /// Reads those of a folder of traces; `None` where there are none.
+    pub fn of_folder(folder: &Path) -> Option<Self> {
+        let text = text_file::read(&folder.join(FILE), MAX_BYTES).ok()?;
+        serde_json::from_str(&text).ok()
     }
 
     /// Returns a line about them.
@@ -135,6 +158,16 @@ mod tests {
         let changed = LineTimes { before_ns: 95.0, after_ns: 480.0 };
         assert!(!changed.is_steady() && changed.note().contains("repeat this"));
         assert!(!alike(480.0, 95.0) && alike(450.0, 620.0) && alike(80.0, 115.0));
+    }
+
+    #[test]
+    fn a_folder_of_traces_has_those_of_its_run() {
+        let folder = clump_os::scratch::Scratch::new(&std::env::temp_dir(), "lines").unwrap();
+        assert_eq!(LineTimes::of_folder(folder.path()), None);
+        let times = LineTimes { before_ns: 95.5, after_ns: 480.0 };
+        times.save(folder.path()).unwrap();
+        assert_eq!(LineTimes::of_folder(folder.path()), Some(times));
+        assert!(times.save(Path::new("/no/such/folder")).is_err());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use crate::bare::{self, Names, StreamShape};
 use crate::baseline;
 use crate::contrast::Contrast;
-use crate::line_state::LineTimes;
 use crate::measure::{self, measure};
 use crate::pair::{BulkPath, Pair, Placement};
 use crate::plan::MeasurementPlan;
@@ -14,9 +13,6 @@ use crate::wire::Call;
 use anyhow::{Context, Result};
 use clump_loggp::Median;
 use std::time::Duration;
-
-/// Bare round trips before and after everything else.
-const LINE_ROUNDS: u32 = 1000;
 
 /// Returns the rounds of one slice of a workload in which a round takes `ns`.
 pub fn rounds(slice: Duration, ns: f64) -> u32 {
@@ -46,7 +42,6 @@ pub fn run<P: Pair>(
     breakdown: Breakdown,
 ) -> Result<LogpReport> {
     let begun = pair.now();
-    let before_ns = bare::round_trip(pair, LINE_ROUNDS)?;
     let clock_ns = pair.clock_cost_ns();
     let shape = bare::tune(pair)?;
     let round_trip_ns = round_trips(pair, plan, clock_ns)?;
@@ -59,14 +54,12 @@ pub fn run<P: Pair>(
     let bandwidth = bandwidths(pair, plan, shape, round_trip_ns.ours.value)?;
     let estimate = measurement.estimate()?;
     let trains = prtt.estimate().context("the trains have no samples")?;
-    let after_ns = bare::round_trip(pair, LINE_ROUNDS)?;
     let ended = pair.now();
     Ok(LogpReport {
         link: pair.link().cloned(),
         shape,
         placement: one_way.zip(speed).map(|(ns, speed)| Placement::of(ns, speed)),
         line_one_way_ns: one_way,
-        lines: LineTimes { before_ns, after_ns },
         round_trip_ns,
         rate_per_s,
         bandwidth,

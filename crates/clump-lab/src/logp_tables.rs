@@ -34,7 +34,6 @@ impl LogpReport {
             report = report.with("security", link.security);
         }
         report = report.with("seconds", format!("{:.1}", self.elapsed_s));
-        report.lines = Some(self.lines);
         let heading = ReportTable { notes: self.heading(), ..ReportTable::default() };
         report.tables = vec![heading, self.parameters(), self.comparisons()];
         if !self.paths.is_empty() {

@@ -1,19 +1,15 @@
 //! Progress of a command that runs several jobs: a bar on the error stream where that is a
 //! terminal, else a line now and then. Standard output, and so `--json`, never has any of it.
 
-use anyhow::{Context, Result};
 use clump_os::{clock, console};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::IsTerminal;
-use std::process::Command;
 use std::time::Duration;
 
 /// Time between two lines where there is no terminal: a log is to stay short.
 const EVERY_NS: u64 = 60_000_000_000;
 /// Time between two views of the clock on a terminal.
 const TICK: Duration = Duration::from_millis(500);
-/// Longest time between the end of a job and its notice.
-const NAP: Duration = Duration::from_millis(50);
 
 /// Progress of a command.
 #[derive(Debug)]
@@ -83,25 +79,6 @@ impl JobProgress {
         due
     }
 
-    /// Runs the next job, which prints its output itself. Returns its exit code.
-    ///
-    /// # Errors
-    /// Fails if the job cannot be started.
-    pub fn run(&mut self, what: &str, command: &mut Command) -> Result<u8> {
-        self.next(what);
-        // A bar would be drawn into the output of the job.
-        self.bar.finish_and_clear();
-        let mut job = command.spawn().context("starting a job of this program")?;
-        let status = loop {
-            if let Some(status) = job.try_wait().context("waiting for a job of this program")? {
-                break status;
-            }
-            self.say(what);
-            clock::pass(NAP);
-        };
-        Ok(crate::launch::code_of(status))
-    }
-
     fn line(&self, what: &str, since_ns: u64) -> String {
         let Self { command, all, begun, .. } = self;
         format!("{command}: {begun} of {all}: {what}, {} s so far", since_ns / 1_000_000_000)
@@ -123,10 +100,6 @@ mod tests {
         let mut progress = JobProgress::new("logp", 2);
         progress.next("shm");
         assert_eq!(progress.line("shm", 7_900_000_000), "logp: 1 of 2: shm, 7 s so far");
-        let mut progress = JobProgress::new("test", 1);
-        let code = progress.run("a job", Command::new("sh").args(["-c", "exit 7"])).unwrap();
-        assert_eq!(code, 7);
-        assert!(JobProgress::new("logp", 1).run("none", &mut Command::new("/no/such")).is_err());
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use crate::bare::StreamShape;
 use crate::contrast::Contrast;
-use crate::line_state::LineTimes;
 use crate::pair::{BulkPath, PairNetwork, Placement};
 use crate::steps::Breakdown;
 use crate::wire::Call;
@@ -22,8 +21,6 @@ pub struct LogpReport {
     pub placement: Option<Placement>,
     /// One-way travel of a cache line between them, nanoseconds.
     pub line_one_way_ns: Option<f64>,
-    /// Bare round trips between the ranks before and after everything else.
-    pub lines: LineTimes,
     /// From short request to handled reply, against the bare round trip; nanoseconds.
     pub round_trip_ns: Contrast,
     /// One-way short messages against the bare rate; messages per second.

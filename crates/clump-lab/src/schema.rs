@@ -5,12 +5,9 @@ use crate::contrast::Contrast;
 use crate::line_state::{LineTimes, LineWatch};
 use anyhow::Result;
 use clump_loggp::Median;
+use clump_os::console::JSON_FORMAT;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-/// Number of the format of what commands print with `--json`: another one has other fields, or
-/// fields with other meanings.
-pub const JSON_FORMAT: u32 = 1;
 
 /// Results of one run of an instrument; serializes to its `--json` output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -10,6 +10,10 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+/// Number of the format of what commands print with `--json`: another one has other fields, or
+/// fields with other meanings.
+pub const JSON_FORMAT: u32 = 1;
+
 /// Beginning of the errors of [`out`].
 const OUTPUT: &str = "writing standard output";
 

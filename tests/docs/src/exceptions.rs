@@ -1,4 +1,4 @@
-//! Printed command lines that are not run at night, each with the reason.
+//! Command lines of pages and helps that are not run at night, each with the reason.
 
 use crate::printed::Printed;
 
@@ -7,6 +7,8 @@ const MACHINES: &str = "needs several machines";
 const ENGINE: &str = "needs an engine that is not everywhere; `ci --only elsewhere` runs such jobs";
 
 const MPI: &str = "needs an MPI; `ci --only elsewhere` runs such programs";
+const RUNNING: &str = "needs a job that runs meanwhile";
+const FILES: &str = "needs files that other commands, or readers, make";
 const PACKAGES: &str = "`ci --only packages` makes and installs packages";
 
 /// Page, beginning of the command line, and why it is not run.
@@ -63,6 +65,16 @@ pub const NOT_RUN: &[(&str, &str, &str)] = &[
     ("docs/tour.md", "clump run --hosts", MACHINES),
     ("docs/testing.md", "cargo ", LONG),
     ("docs/testing.md", "CLUMP_TEST_TIER", LONG),
+    ("clump demo --help", "clump demo", LONG),
+    ("clump stats --help", "clump stats --", RUNNING),
+    ("clump top --help", "clump top", RUNNING),
+    ("clump app murphi --help", "clump app murphi model.m", FILES),
+    ("clump app pray --help", "clump app pray -n 4 --scene teapot.nff", FILES),
+    ("clump app valsort --help", "clump app valsort", FILES),
+    ("clump lab path --help", "clump lab path", LONG),
+    ("clump lab report --help", "clump lab report", FILES),
+    ("clump lab study --help", "clump lab study", LONG),
+    ("clump lab sweep --help", "clump lab sweep", LONG),
 ];
 
 /// Returns why a printed command line is not run, if it is not.

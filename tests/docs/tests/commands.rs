@@ -1,10 +1,13 @@
 //! Every command line that README.md and docs/ print is one that the programs take.
 
+use clap::ValueEnum;
+use clump_cli::schema::DescribedCommand;
 use clump_docs_tests::check::check;
 use clump_docs_tests::exceptions::{NOT_RUN, reason};
 use clump_docs_tests::help;
 use clump_docs_tests::page::{Block, Page, pages, root};
 use clump_docs_tests::printed::{Printed, of_blocks, of_spans};
+use std::collections::BTreeSet;
 
 fn printed() -> Vec<Printed> {
     let pages = pages(&root()).unwrap();
@@ -63,6 +66,22 @@ fn wrong_command_lines_are_refused() {
 }
 
 #[test]
+fn fields_of_json_are_listed_as_their_schemas_have_them() {
+    let text = std::fs::read_to_string(root().join("docs/commands.md")).unwrap();
+    for command in DescribedCommand::value_variants() {
+        let value = command.to_possible_value().unwrap();
+        let start = format!("| `{}` |", value.get_name());
+        let row = text.lines().find(|line| line.starts_with(&start)).unwrap_or(&start);
+        let cell = row.split(" | ").nth(2).unwrap_or_default();
+        let listed: BTreeSet<&str> = cell.split('`').skip(1).step_by(2).collect();
+        let schema = serde_json::to_value(command.schema()).unwrap();
+        let fields = schema["properties"].as_object().unwrap();
+        let fields: BTreeSet<&str> = fields.keys().map(String::as_str).collect();
+        assert_eq!(listed, fields, "docs/commands.md: {row}");
+    }
+}
+
+#[test]
 fn blocks_of_commands_are_marked() {
     let unmarked = |page: &Page, block: &Block| {
         let starts = ["clump ", "cargo ", "clump-cc ", "cc ", "gcc ", "target/release/", "./"];
@@ -78,7 +97,7 @@ fn blocks_of_commands_are_marked() {
 
 #[test]
 fn reasons_not_to_run_belong_to_a_line() {
-    let all = printed();
+    let all = [printed(), help::examples()].concat();
     for (page, start, why) in NOT_RUN {
         let there = all.iter().any(|line| line.page == *page && line.text.starts_with(start));
         assert!(there, "{page} prints no line that begins with `{start}` ({why})");

@@ -4,6 +4,7 @@ use clump_shm::export::SegmentName;
 use clump_shm::node::NodeMemory;
 use clump_shm::queue_lock::{QueueLock, lock_words};
 use clump_shm::rank::{HeapWait, WaitReason};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 const MAX_WAITING: usize = 64;
 
 /// A lock that ranks wait for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LockState {
     /// Its name, in words.
     pub lock: String,

@@ -6,6 +6,7 @@ use crate::compare::process;
 use crate::contrast::Contrast;
 use crate::figure::signature;
 use crate::launch::{self, JobShape};
+use crate::line_state::LineWatch;
 use crate::logp;
 use crate::logp_tables::Extent;
 use crate::pair::Scope;
@@ -13,7 +14,7 @@ use crate::pair::meeting::{PairRole, meet};
 use crate::plan::MeasurementPlan;
 use crate::progress::JobProgress;
 use crate::report::LogpReport;
-use crate::schema::Machine;
+use crate::schema::{InstrumentReport, Machine};
 use crate::steps;
 use crate::wrong_command::WrongCommand;
 use anyhow::{Context, Result, bail};
@@ -89,9 +90,6 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
         let named = || format!("{} (--svg) cannot be written", file.display());
         check_writable(file).with_context(named)?;
     }
-    if args.scope == Paths::Shm {
-        return JobProgress::new("logp", 1).run("shm", &mut launch::as_pair()?);
-    }
     let workloads = workloads(args);
     if args.svg.is_some() && workloads.len() != 1 {
         return Err(WrongCommand::new(format!(
@@ -104,23 +102,21 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
         return all(args);
     }
     let mut progress = JobProgress::new("logp", workloads.len());
-    if args.json && workloads.len() > 1 {
-        let mut reports = serde_json::Map::new();
-        for workload in workloads {
-            progress.next(workload.title());
-            reports.insert(workload.name().to_owned(), report_of(&workload, args)?);
-        }
-        console::out(&format!("{}\n", serde_json::Value::Object(reports)))?;
-        return Ok(0);
-    }
+    let mut reports = serde_json::Map::new();
     for (at, workload) in workloads.iter().enumerate() {
+        progress.next(workload.title());
+        let report = report_of(workload, args)?;
+        if args.json && workloads.len() > 1 {
+            reports.insert(workload.name().to_owned(), serde_json::to_value(report)?);
+            continue;
+        }
         if at > 0 {
             console::out("\n")?;
         }
-        let code = progress.run(workload.title(), &mut workload.command(args)?)?;
-        if code != 0 {
-            return Ok(code);
-        }
+        crate::render::show(&report, args.json)?;
+    }
+    if !reports.is_empty() {
+        console::out(&format!("{}\n", serde_json::Value::Object(reports)))?;
     }
     Ok(0)
 }
@@ -211,7 +207,7 @@ fn in_brief(args: &LogpArgs) -> Result<u8> {
     let mut data = Vec::new();
     for job in jobs {
         progress.next(job.title());
-        data.push(report_of(&job, &args)?["data"].take());
+        data.push(report_of(&job, &args)?.data);
     }
     let [node, network] = &data[..] else { bail!("two jobs have two reports") };
     say_brief(brief::lines(node, network))
@@ -232,13 +228,15 @@ fn say_brief(figures: Result<Vec<String>, String>) -> Result<u8> {
     Ok(0)
 }
 
-/// Runs a job for its report.
-fn report_of(workload: &LogpJob, args: &LogpArgs) -> Result<serde_json::Value> {
-    let wanted = LogpArgs { json: true, table: false, svg: None, ..args.clone() };
+/// Runs a job for its report, between two measurements of the processors' distance.
+fn report_of(workload: &LogpJob, args: &LogpArgs) -> Result<InstrumentReport> {
+    let wanted = LogpArgs { json: true, ..args.clone() };
+    let watch = LineWatch::begin();
     let text = process::run(&mut workload.command(&wanted)?)
         .with_context(|| format!("measuring {}", workload.scope.text()))?;
-    serde_json::from_str(&text)
-        .context("a job of this program printed something else than a report")
+    let report: InstrumentReport = serde_json::from_str(&text)
+        .context("a job of this program printed something else than a report")?;
+    Ok(report.watched(watch))
 }
 
 /// Measures the four columns of paper 000, table 2, and the cost of an idle network to shared
@@ -256,10 +254,11 @@ fn all(args: &LogpArgs) -> Result<u8> {
         ("net alone", LogpJob::new(Scope::Net, 1, 2, security, args)),
     ];
     let mut table = Vec::new();
+    let watch = LineWatch::begin();
     let mut progress = JobProgress::new("logp", named.len() + 2 * TURNS);
     for (name, workload) in named {
         progress.next(name);
-        table.push(Column::of(name, &report_of(&workload, args)?)?);
+        table.push(Column::of(name, &report_of(&workload, args)?.data)?);
     }
     let progress = std::cell::RefCell::new(progress);
     let trip = |workload: &LogpJob| -> Result<f64> {
@@ -269,7 +268,7 @@ fn all(args: &LogpArgs) -> Result<u8> {
     };
     let idle_network = Contrast::measure(TURNS, || trip(&multi), || trip(&alone))?;
     let columns = Columns { security: security.name(), columns: table, idle_network };
-    crate::render::show(&columns.report()?, args.json)?;
+    crate::render::show(&columns.report()?.watched(watch), args.json)?;
     Ok(0)
 }
 

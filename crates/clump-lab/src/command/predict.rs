@@ -1,5 +1,6 @@
 //! `clump lab predict`: a traced run played again on slower networks (M5).
 
+use crate::line_state::LineTimes;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::traces::graph::MAX_EVENTS;
 use crate::traces::{RunGraph, Timeline};
@@ -44,7 +45,9 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
     let mut timeline = Timeline::open(&args.folder)?;
     RunGraph::fits(&timeline, args.limit).map_err(anyhow::Error::msg)?;
     let graph = RunGraph::of(&mut timeline)?;
-    crate::render::show(&report(&graph, &args.knob)?, args.json)?;
+    let report = report(&graph, &args.knob)?;
+    let lines = LineTimes::of_folder(&args.folder);
+    crate::render::show(&InstrumentReport { lines, ..report }, args.json)?;
     Ok(0)
 }
 

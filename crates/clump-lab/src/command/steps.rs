@@ -1,5 +1,6 @@
 //! `clump lab steps`: steps of a send and a receive.
 
+use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use crate::schema::{InstrumentReport, ReportColumn, ReportTable, plain};
 use crate::steps::net::{self, Cost};
@@ -22,6 +23,7 @@ pub struct StepsArgs {
 /// # Errors
 /// Fails as the measurement does.
 pub fn run(args: &StepsArgs) -> Result<u8> {
+    let watch = LineWatch::begin();
     let report = match args.scope {
         Scope::Shm => {
             let breakdown: Breakdown = steps::measure()?;
@@ -32,7 +34,7 @@ pub fn run(args: &StepsArgs) -> Result<u8> {
         }
         Scope::Net => report_of(&net::measure()?)?,
     };
-    crate::render::show(&report.with("scope", args.scope.text()), args.json)?;
+    crate::render::show(&report.with("scope", args.scope.text()).watched(watch), args.json)?;
     Ok(0)
 }
 

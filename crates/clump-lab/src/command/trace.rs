@@ -1,5 +1,7 @@
 //! `clump lab trace`: options, files.
 
+use crate::line_state::LineTimes;
+use crate::schema::InstrumentReport;
 use crate::traces::{Timeline, TraceSummary, perfetto, summary_tables};
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -40,6 +42,8 @@ pub fn run(args: &TraceArgs) -> Result<u8> {
         perfetto::write(&mut Timeline::open(&args.folder)?, &mut out).with_context(writing)?;
         out.flush().with_context(writing)?;
     }
-    crate::render::show(&summary_tables::report(&summary)?, args.json)?;
+    let report = summary_tables::report(&summary)?;
+    let lines = LineTimes::of_folder(&args.folder);
+    crate::render::show(&InstrumentReport { lines, ..report }, args.json)?;
     Ok(0)
 }

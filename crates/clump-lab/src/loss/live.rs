@@ -171,7 +171,7 @@ fn times(all: &[[u64; 3]]) -> Vec<Times> {
         .collect()
 }
 
-/// Sends to rank 0 until told to stop.
+/// Sends to rank 0 until the order to stop.
 fn send(endpoint: &Endpoint, names: &[Name], stopped: impl Fn() -> bool) -> Result<()> {
     let target = endpoint.map(names.first().context("no rank 0")?, TAG)?;
     let payload = vec![7; PIECE];

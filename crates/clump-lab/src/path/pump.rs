@@ -25,7 +25,7 @@ const INPUT: u64 = u64::MAX;
 /// Bytes of the header of IP up to the end of the address of the receiver.
 const HEAD: usize = 20;
 
-/// Everything that the process is told.
+/// Everything that the process is started with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RelayPlan {
     /// The path.

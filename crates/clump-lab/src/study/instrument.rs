@@ -3,6 +3,7 @@
 
 use crate::columns::{Column, LogpTable};
 use crate::figure::bars::{BarChart, StackedBar};
+use crate::line_state::LineTimes;
 use crate::schema::{InstrumentReport, ReportTable};
 use anyhow::{Context, Result};
 use serde::Deserialize;
@@ -26,6 +27,8 @@ pub struct InstrumentResults {
     pub columns: Vec<Column>,
     /// Steps, of each file that has them.
     pub steps: Vec<StepsReport>,
+    /// Distances of the processors while they were measured, in words.
+    pub lines: Vec<String>,
 }
 
 /// Sides of a breakdown, as its instruments print them.
@@ -84,13 +87,15 @@ impl InstrumentResults {
             for column in Vec::<Column>::deserialize(columns)? {
                 self.add_column(name, column);
             }
+            self.add_lines(name, report);
             return Ok(());
         }
         let path = match report.pointer("/data/link/security").and_then(Value::as_str) {
             Some(security) => format!("net, {security}"),
             None => "shm".into(),
         };
-        self.add_column(name, Column::of(&path, report)?);
+        self.add_column(name, Column::of(&path, &report["data"])?);
+        self.add_lines(&path, report);
         let sides = report.pointer("/data/breakdown").map(Sides::deserialize).transpose()?;
         if let Some(sides) = sides.filter(|sides| !sides.send.is_empty()) {
             let charts = sides.charts("a short message on one node");
@@ -106,10 +111,17 @@ impl InstrumentResults {
         self.columns.push(column);
     }
 
+    /// Keeps the distance of the processors while a report was measured.
+    fn add_lines(&mut self, what: &str, report: &Value) {
+        let lines = report.get("lines").and_then(|lines| LineTimes::deserialize(lines).ok());
+        self.lines.extend(lines.map(|lines| format!("{what}: {}", lines.note())));
+    }
+
     fn add_steps(&mut self, value: &Value) -> Result<()> {
         let report = InstrumentReport::deserialize(value)?;
         let charts = Sides::deserialize(&report.data)?.charts(&report.title);
         let InstrumentReport { title, mut tables, .. } = report;
+        self.add_lines(&title, value);
         for table in tables.iter_mut().filter(|table| table.title.is_empty()) {
             table.title = "step".into();
         }
@@ -121,7 +133,12 @@ impl InstrumentResults {
     pub fn tables(&self) -> Vec<ReportTable> {
         const BESIDE: usize = 4;
         let logp = self.columns.chunks(BESIDE).map(|columns| LogpTable { columns }.table());
-        logp.chain(self.steps.iter().flat_map(|steps| steps.tables.clone())).collect()
+        let steps = self.steps.iter().flat_map(|steps| steps.tables.clone());
+        let mut tables: Vec<_> = logp.chain(steps).collect();
+        if let Some(last) = tables.last_mut() {
+            last.notes.extend_from_slice(&self.lines);
+        }
+        tables
     }
 }
 
@@ -191,7 +208,8 @@ mod tests {
     #[test]
     fn reports_of_logp_become_columns_curves_and_bars() {
         let mut results = InstrumentResults::default();
-        let report = logp_report();
+        let mut report = logp_report();
+        report["lines"] = serde_json::json!({ "before_ns": 95.0, "after_ns": 480.0 });
         assert!(results.add("a", &report).unwrap());
         assert!(results.add("b", &serde_json::json!({ "shm": report })).unwrap(), "several paths");
         let names: Vec<_> = results.columns.iter().map(|column| column.name.as_str()).collect();
@@ -206,6 +224,8 @@ mod tests {
         let tables = results.tables();
         assert_eq!(tables[0].columns.len(), 2);
         assert!(tables[0].rows.iter().any(|row| row.name.starts_with("o_s")));
+        let notes = &tables.last().unwrap().notes;
+        assert_eq!(notes.iter().filter(|note| note.contains("480 ns after")).count(), 2);
     }
 
     #[test]

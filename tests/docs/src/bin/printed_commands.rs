@@ -1,10 +1,12 @@
-//! Runs the command lines of README.md and docs/, each block by a shell, in a folder that has what
-//! a reader would have by then: `printed-commands PREFIX TARGET`. PREFIX is an installation, TARGET
-//! the target folder, with programs and examples of the release profile. `--only PAGE` chooses.
+//! Runs the command lines of README.md, docs/ and the helps, each block by a shell, in a folder
+//! that has what a reader would have by then: `printed-commands PREFIX TARGET`. PREFIX is an
+//! installation, TARGET the target folder, with programs and examples of the release profile.
+//! `--only PAGE` chooses.
 
 use anyhow::{Context, Result, bail, ensure};
 use clump_docs_tests::exceptions::reason;
-use clump_docs_tests::page::{Page, pages, root};
+use clump_docs_tests::help;
+use clump_docs_tests::page::{pages, root};
 use clump_docs_tests::printed::{Printed, of_blocks};
 use std::ffi::OsString;
 use std::fs;
@@ -25,6 +27,17 @@ struct Reader {
     work: PathBuf,
 }
 
+/// Returns the examples of each help that has some: its name, their text, and the command lines.
+fn helps() -> impl Iterator<Item = (String, String, Vec<Printed>)> {
+    let examples = help::examples();
+    let helps: Vec<_> = examples.chunk_by(|one, other| one.page == other.page).collect();
+    let of = |lines: &[Printed]| {
+        let text = lines.iter().map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n");
+        (lines[0].page.clone(), text, lines.to_vec())
+    };
+    helps.into_iter().map(of).collect::<Vec<_>>().into_iter()
+}
+
 fn main() -> Result<()> {
     let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let only = words.iter().position(|word| word == "--only").map(|at| words.split_off(at));
@@ -42,15 +55,16 @@ fn main() -> Result<()> {
 }
 
 impl Reader {
-    /// Runs the blocks of all pages, or of one; returns how many, and what failed.
+    /// Runs the blocks of all pages and the examples of all helps, or of one; returns how many, and
+    /// what failed.
     fn read(&self, only: Option<&str>) -> Result<(usize, Vec<String>)> {
         let (mut run, mut failed) = (0, Vec::new());
-        for page in pages(&root())? {
-            if only.is_some_and(|only| page.path != only) {
-                continue;
-            }
-            let lines = of_blocks(&page);
-            let folder = self.folder(&page)?;
+        let chosen = |path: &str| only.is_none_or(|only| path == only);
+        let pages = pages(&root())?;
+        let pages =
+            pages.iter().map(|page| (page.path.clone(), page.text.clone(), of_blocks(page)));
+        for (path, text, lines) in pages.chain(helps()).filter(|(path, ..)| chosen(path)) {
+            let folder = self.folder(&path, &text)?;
             for block in lines.chunk_by(|one, other| one.block == other.block) {
                 let script: Vec<&Printed> =
                     block.iter().filter(|line| reason(line).is_none()).collect();
@@ -60,13 +74,14 @@ impl Reader {
                     failed.extend(self.block(&folder, &script)?);
                 }
             }
+            fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
         }
         Ok((run, failed))
     }
 
     /// Makes the folder of a page: a home with the installation, and programs of a reader.
-    fn folder(&self, page: &Page) -> Result<PathBuf> {
-        let folder = self.work.join(page.path.replace('/', "_"));
+    fn folder(&self, path: &str, text: &str) -> Result<PathBuf> {
+        let folder = self.work.join(path.replace(['/', ' '], "_"));
         fs::create_dir_all(folder.join("home")).with_context(|| folder.display().to_string())?;
         symlink(&self.prefix, folder.join("home/clump"))?;
         symlink(&self.target, folder.join("target"))?;
@@ -83,12 +98,12 @@ impl Reader {
             fs::copy(examples.join(from), folder.join(to)).with_context(|| (*from).to_owned())?;
         }
         fs::write(folder.join("room2"), MACHINES)?;
-        if page.text.contains("-i records") {
+        if text.contains("-i records") && !text.contains("clump app gensort") {
             let mut records = Command::new(self.prefix.join("bin/clump"));
             records.args(["app", "gensort", "100000", "records"]).current_dir(&folder);
             ensure!(records.status()?.success(), "no records were made");
         }
-        if page.text.contains("./am2_table") {
+        if text.contains("./am2_table") {
             let mut cc = Command::new(self.prefix.join("bin/clump-cc"));
             cc.args(["am2_table.c", "-o", "am2_table"]).current_dir(&folder);
             ensure!(cc.status()?.success(), "am2_table was not built");
