@@ -133,7 +133,7 @@ struct Agent {
     oom: OomCounters,
     started_ns: u64,
     ended_ns: u64,
-    /// Activity of every rank when the job was told to end.
+    /// Activity of every rank when the order to end arrived.
     scene: Option<Vec<RankActivity>>,
     /// Waits of its ranks when the job was interrupted.
     waits: Option<JobWaits>,

@@ -28,7 +28,7 @@ pub enum Effect {
     CutOff(u32),
 }
 
-/// Facts that an agent has told of its node.
+/// Facts that an agent has reported of its node.
 #[derive(Debug, Default)]
 struct Node {
     offer: Option<AgentOffer>,

@@ -220,7 +220,7 @@ mod tests {
         NodeMemory::create(&config).unwrap()
     }
 
-    /// Serves until the caller, who says `words` and then reads, has all of its answer.
+    /// Serves until the caller, which sends `words` and then reads, has all of its answer.
     fn ask(words: &[u8]) -> String {
         let (poller, memory) = (Poller::new().unwrap(), memory());
         let mut server =

@@ -1,5 +1,5 @@
 //! Paths between nodes that lose long packets. Stacks find a shorter size that passes and
-//! continue. The user is told, since shorter packets cost more, and since nothing else shows it.
+//! continue. A notice says so, since shorter packets cost more, and since nothing else shows it.
 
 use crate::silence::name;
 use clump_shm::node::NodeMemory;

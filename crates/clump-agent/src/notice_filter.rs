@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Notices of one kind that are shown.
 const SHOWN: u64 = 4;
-/// Kinds that are told apart.
+/// Kinds that are distinguished.
 const MAX_KINDS: usize = 64;
 
 /// Notices seen, by kind: their text without its numbers.

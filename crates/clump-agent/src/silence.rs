@@ -1,5 +1,5 @@
 //! Peers that do not respond though their node is there. They are not evicted, since a stopped
-//! process may be continued and a path repaired; but the user is told why the job stands still.
+//! process may be continued and a path repaired; but a notice says why the job stands still.
 
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::{RankBlock, RankState};

@@ -122,7 +122,7 @@ choice! {
 }
 
 choice! {
-    /// A choice of who sends notices.
+    /// A choice of the sender of notices.
     pub enum SvmNotices {
         /// As the step of the protocol ladder has it.
         #[default]

@@ -39,7 +39,8 @@ impl Team {
             check_bytes(lengths.iter().fold(0, |all: u64, &len| all.saturating_add(len)))
         })?;
         let lengths: Vec<usize> = lengths.iter().map(|&len| len as usize).collect();
-        // Where a rank has no memory for it, the others are told: they are in the same collective.
+        // Where a rank has no memory for it, it reports so to the others: they are in the same
+        // collective.
         let gather = |seq| {
             let mut all = zeroed(lengths.iter().sum::<usize>() as u64)?;
             self.gather_by_messages(seq, mine, &lengths, &mut all)?;

@@ -45,8 +45,8 @@ impl WaitFor for AwaitedPart<'_> {
     }
 
     fn depends_on(&self) -> Option<u32> {
-        // The death of any member keeps the collective from ending: who waits for the dead one
-        // fails, and contributes nothing more.
+        // The death of any member keeps the collective from ending: a rank that waits for the dead
+        // one fails, and contributes nothing more.
         Some(self.members.first_dead(self.node).unwrap_or(self.part.from))
     }
 

@@ -34,7 +34,7 @@ const CAME_BACK: Handler = Handler(5);
 struct CameBack {
     rank: u32,
     reason: Reason,
-    /// True if all ranks have been told.
+    /// True if it was sent to all ranks.
     is_told: bool,
 }
 

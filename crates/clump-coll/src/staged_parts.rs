@@ -74,7 +74,7 @@ impl StagedCall<'_> {
         Ok(totals.into_iter().max().unwrap_or(0) as usize)
     }
 
-    /// Makes the bytes of `root` those of all members, who pass equally many.
+    /// Makes the bytes of `root` those of all members, which pass equally many.
     ///
     /// # Errors
     /// A rank died or left; the root gave another number of bytes.

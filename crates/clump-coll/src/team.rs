@@ -321,7 +321,7 @@ impl Team {
         made
     }
 
-    /// Returns what the others are told about a rank that cannot execute a collective.
+    /// Returns what the others receive about a rank that cannot execute a collective.
     pub(crate) fn lack(&self, why: &dyn std::fmt::Display) -> String {
         let rank = self.context.rank();
         format!("rank {rank} could not execute the collective that it called: {why}")

@@ -1,7 +1,7 @@
 //! Ends of ranks that agents of other nodes are to mirror, gathered so that few commands tell them.
 //!
 //! A command goes to every agent, so each costs the launcher time for every node. The first end
-//! after a quiet time is told at once, further ones at most once in [`SPACING_NS`] for each node:
+//! after a quiet time is sent at once, further ones at most once in [`SPACING_NS`] for each node:
 //! that leaves the launcher half its time, and an agent as few commands as the time is short.
 
 use crate::event::FinalizedRanks;
@@ -13,12 +13,12 @@ pub(crate) const SPACING_NS: u64 = 10_000;
 /// Ends to be mirrored.
 #[derive(Debug)]
 pub(crate) struct MirrorBatch {
-    /// True for ranks whose end has been told, or waits to be.
+    /// True for ranks whose end has been sent, or waits to be.
     known: Vec<bool>,
     /// Last barrier of the ranks that wait.
     waiting: BTreeMap<u32, u64>,
     spacing_ns: u64,
-    /// Time before which nothing more is told.
+    /// Time before which nothing more is sent.
     next_ns: u64,
 }
 

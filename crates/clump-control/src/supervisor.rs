@@ -35,7 +35,7 @@ pub const INTERRUPT_GRACE_NS: u64 = 300 * MS;
 /// Time that a rank may be stopped after all others have ended: a shell or a debugger stops and
 /// continues processes for moments.
 pub const STOPPED_NS: u64 = 300 * MS;
-/// Time until the user is told that ranks run on while others have ended.
+/// Time until a notice to the user that ranks run on while others have ended.
 pub const NOTICE_NS: u64 = 5_000 * MS;
 /// Ranks that a debug build checks one by one after each event; of more it would do little else,
 /// and checks them at the end.

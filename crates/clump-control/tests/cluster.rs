@@ -240,7 +240,7 @@ impl Cluster {
             return;
         }
         agent.started = true;
-        // An agent reads its sockets before it looks who is silent.
+        // An agent reads its sockets before it looks which peers are silent.
         for (from, probe) in std::mem::take(&mut agent.unread) {
             agent.detector.handle_probe(from, probe, now);
         }
@@ -371,7 +371,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the deaths that a node was told of, in order.
+    /// Returns the deaths that a node received, in order.
     pub fn deaths_told(&self, node: u32) -> Vec<u32> {
         let told = self.agents[node as usize].commands.iter();
         told.flat_map(|&(_, number)| match &self.commands[number] {
@@ -382,7 +382,7 @@ impl Cluster {
         .collect()
     }
 
-    /// Returns the time when the last member was told of the death of a rank, if all were.
+    /// Returns the time when the last member received the death of a rank, if all did.
     pub fn known_everywhere(&self, rank: u32) -> Option<u64> {
         let tells = |number: usize| match &self.commands[number] {
             AgentCommand::Declare(ranks, _) => ranks.iter().any(|ranks| ranks.contains(&rank)),

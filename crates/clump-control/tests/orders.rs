@@ -55,7 +55,7 @@ fn happening() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Everything that a job was told, with the rules about it.
+/// Everything that a job received, with the rules about it.
 #[derive(Default)]
 struct Told {
     declared: BTreeSet<u32>,

@@ -1,4 +1,4 @@
-//! Nodes that die, stop, are cut off or lose heartbeats: who is evicted, and when.
+//! Nodes that die, stop, are cut off or lose heartbeats: which node is evicted, and when.
 
 use crate::cluster::{Cluster, Fault, MS, Sequence, TIMEOUT};
 use clump_control::{BEATS, MAX_ASKING, OnDeath};

@@ -155,7 +155,7 @@ impl<D: Driver> Fault<D> {
             let (passed, refused) = match self.inner.send(&due) {
                 Ok(0) => break,
                 Ok(taken) => (taken, 0),
-                // The sender was told long ago that it was taken; the path may have changed since.
+                // To the sender it counts as taken since long; the path may have changed since.
                 Err(e) => {
                     self.paths.clear();
                     (e.index().ok_or(e)?, 1)

@@ -7,7 +7,7 @@
 //! over a socket.
 //!
 //! Types to know: [`wire::Dialogue`] (PMI-1 and PMI-2, pure), [`Card`] (what a rank says of
-//! itself), [`Roster`] (who is on which machine), [`EngineJob`] (what an agent is told).
+//! itself), [`Roster`] (ranks by machine), [`EngineJob`] (the job as an agent receives it).
 //!
 //! # Invariants
 //! 1. Nothing that an engine or another rank says can make this process panic, or use more than

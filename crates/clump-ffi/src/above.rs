@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-/// An interface with handles of its own beside [`crate::slot::Slot`]: it is told when the job ends.
+/// An interface with handles of its own beside [`crate::slot::Slot`]: it is notified when the job
+/// ends.
 #[derive(Debug)]
 pub struct Above {
     /// Closes everything; false if something is in use.

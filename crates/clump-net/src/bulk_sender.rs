@@ -131,7 +131,7 @@ impl BulkSender {
         }
     }
 
-    /// Writes what there is room for; returns what is to be told to the peer.
+    /// Writes what there is room for; returns what is to be sent to the peer.
     pub(crate) fn write(&mut self, now: Nanos) -> Option<StreamNotice> {
         if let State::Dialing { open, hello, written, .. } = &mut self.state {
             let rest = hello.get(*written..).unwrap_or_default();
@@ -198,7 +198,7 @@ impl BulkSender {
         Some(rest)
     }
 
-    /// Does what is due; returns what is to be told to the peer.
+    /// Does what is due; returns what is to be sent to the peer.
     pub(crate) fn handle_timeout(&mut self, now: Nanos) -> Option<StreamNotice> {
         let late = |since: Nanos| now.saturating_sub(since) >= OPEN_NS;
         match self.state {

@@ -76,7 +76,7 @@ impl Burst {
         };
         if self.packets.is_empty() {
             // Encrypted packets are kept if they are many enough for a zero-copy send.
-            self.keeps |= sealer.in_place() && queue.has_much(unit);
+            self.keeps |= sealer.in_place() && queue.is_worth_zero_copy(unit);
         }
         let sealed = match () {
             () if unit.is_fixed() => None,

@@ -1,4 +1,4 @@
-//! The close handshake with one peer: it is told again until it has seen that this stack is closed.
+//! The close handshake with one peer: the close is sent again until the peer has acknowledged it.
 
 use clump_proto::Nanos;
 
@@ -18,7 +18,7 @@ pub(crate) struct CloseHandshake {
 }
 
 impl CloseHandshake {
-    /// Returns true if the peer is to be told now; then it counts as told.
+    /// Returns true if the close is to be sent now; then it counts as sent.
     pub(crate) fn is_due(&mut self, now: Nanos) -> bool {
         debug_assert!((self.told > 0) == (self.next_at > 0), "once told, it waits");
         let due = !self.seen && (self.told == 0 || now >= self.next_at);

@@ -69,7 +69,7 @@ pub(crate) struct Connection {
     /// Tells whether the connection is idle.
     traffic: TrafficCount,
     /// True once it was reported that the path carries less than before.
-    told_narrow: bool,
+    narrowing_reported: bool,
     /// True if something happened that [`Stack::service`](crate::Stack::service) has to handle.
     touched: bool,
     /// True if the connection is in the list for that.
@@ -88,7 +88,7 @@ impl Connection {
             rx: Rx::default(),
             bulk: None,
             traffic: TrafficCount::default(),
-            told_narrow: false,
+            narrowing_reported: false,
             touched: false,
             listed: false,
         }
@@ -250,13 +250,13 @@ impl Connection {
     /// Takes the length of the longest datagram that the path was found to carry, if that is less
     /// than before; reported once.
     pub(crate) fn take_narrowed(&mut self, now: Nanos) -> Option<usize> {
-        if self.told_narrow {
+        if self.narrowing_reported {
             return None;
         }
         let bytes = self.channel.narrowed(now)?;
         debug_assert!(bytes == self.channel.datagram_bytes(), "the path carries that now");
         debug_assert!(self.channel.stats().black_holes > 0, "long datagrams had vanished");
-        self.told_narrow = true;
+        self.narrowing_reported = true;
         Some(bytes)
     }
 

@@ -102,7 +102,7 @@ impl JobKey {
         Ok(Self { extracted, tag })
     }
 
-    /// Returns a number by which packets of this job are told from those of others. Derived from
+    /// Returns a number that distinguishes packets of this job from those of others. Derived from
     /// the key, which it does not reveal; it goes over the wire in the clear.
     pub fn job_tag(&self) -> u32 {
         self.tag

@@ -19,7 +19,7 @@ pub(crate) struct Transmitter {
     /// Makes streams beside the datagrams, where there are any.
     pub(crate) streams: Option<StreamPort>,
     failures: ReceiveFailures,
-    /// The driver has several paths, and is told what is authentic.
+    /// The driver has several paths, and needs to know what is authentic.
     many_paths: bool,
     /// Time at which the driver was last polled for packets.
     polled_at: Nanos,
@@ -47,7 +47,7 @@ impl Transmitter {
         self.polled_at
     }
 
-    /// Returns true if the driver has several paths, and is told what is authentic.
+    /// Returns true if the driver has several paths, and needs to know what is authentic.
     #[inline]
     pub(crate) fn has_many_paths(&self) -> bool {
         self.many_paths

@@ -308,7 +308,7 @@ impl TxQueue {
 
     /// Returns true if so much is sent, with the unit `first`, that packets should be sent
     /// zero-copy.
-    pub(crate) fn has_much(&self, first: &Unit) -> bool {
+    pub(crate) fn is_worth_zero_copy(&self, first: &Unit) -> bool {
         first.bytes() + self.waiting >= MIN_KEPT || self.long_messages.is_packing()
     }
 

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signal_waits_until_it_is_looked_at() {
+    fn a_signal_waits_until_it_is_read() {
         let base = base("signal");
         let scratch = Scratch::new(&base, "test").unwrap();
         assert_eq!(scratch.interrupted(), None);

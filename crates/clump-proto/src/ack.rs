@@ -90,7 +90,7 @@ impl Ack {
         self.marked = marked;
     }
 
-    /// Makes an acknowledgement due: the sender requests it, or must be told something.
+    /// Makes an acknowledgement due: the sender requests it, or there is something to report.
     #[inline]
     pub(crate) fn on_ack_requested(&mut self) {
         self.owed.now = true;

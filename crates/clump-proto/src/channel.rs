@@ -86,7 +86,7 @@ pub struct Channel<U> {
     number: u64,
     /// Time at which the last packet was stamped; no echo can be of a later one.
     stamped: Ticks,
-    /// Bytes that the peer may have in flight, and the number that it was last told.
+    /// Bytes that the peer may have in flight, and the number that was sent last.
     receive_window: u32,
     told_window: u32,
     /// Packets that arrived with a mark, and the number that the peer has counted of those sent to
@@ -190,7 +190,7 @@ impl<U> Channel<U> {
     }
 
     /// Sets how many bytes the other side may have in flight to this one. A window that opens, or
-    /// doubles, is told at once (RFC 9293, 3.8.6.2.2).
+    /// doubles, is sent at once (RFC 9293, 3.8.6.2.2).
     pub fn set_receive_window(&mut self, bytes: u32) {
         self.receive_window = bytes;
         if bytes > 0 && bytes >= self.told_window.saturating_mul(2) {

@@ -103,7 +103,7 @@ pub(crate) struct CongestionControl {
     judged: u32,
     lost: u32,
     /// Rounds until pacing ends.
-    restless: u32,
+    limited: u32,
     drain: Drain,
     /// State to restore should the losses turn out false: window, threshold, number of losses.
     before: Option<(usize, usize, u32)>,
@@ -137,7 +137,7 @@ impl CongestionControl {
             marked: WHOLE,
             judged: 0,
             lost: 0,
-            restless: 0,
+            limited: 0,
             drain: Drain::default(),
             before: None,
         }
@@ -163,8 +163,8 @@ impl CongestionControl {
     /// Returns true if there were recent signs of congestion, so that packets should not be sent in
     /// bursts.
     #[inline]
-    pub(crate) fn is_restless(&self) -> bool {
-        self.restless > 0
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limited > 0
     }
 
     /// Returns the length of the longest unit so far.
@@ -275,7 +275,7 @@ impl CongestionControl {
             None => self.calm_rounds = 0,
         }
         if cut.is_none() && !high {
-            self.restless = self.restless.saturating_sub(1);
+            self.limited = self.limited.saturating_sub(1);
         }
         self.drain.end_round(now);
         if self.round.used {
@@ -378,7 +378,7 @@ impl CongestionControl {
         }
         self.window = window.max(self.least_window());
         self.threshold = self.window;
-        self.restless = CALM_AFTER;
+        self.limited = CALM_AFTER;
         self.calm_rounds = 0;
     }
 
@@ -458,7 +458,7 @@ impl CongestionControl {
         self.before = Some((self.window, self.threshold, self.lost));
         self.threshold = self.window / 2;
         self.window = self.least_window();
-        self.restless = CALM_AFTER;
+        self.limited = CALM_AFTER;
         (self.judged, self.lost) = (0, 0);
         debug_assert!(self.before.is_some_and(|(window, ..)| window > self.window), "a cut");
         Some(Cut::Loss)
@@ -473,7 +473,7 @@ impl CongestionControl {
             if *left == 0 {
                 self.window = self.window.max(*window);
                 self.threshold = self.threshold.max(*threshold);
-                self.restless = 0;
+                self.limited = 0;
                 self.before = None;
             }
         }
@@ -484,7 +484,7 @@ impl CongestionControl {
     pub(crate) fn check_invariants(&self) {
         assert!(self.window > 0, "something may be sent");
         assert!(self.marked <= WHOLE, "a share of marks is no more than all");
-        assert!(self.restless <= CALM_AFTER, "signs fade");
+        assert!(self.limited <= CALM_AFTER, "signs fade");
         assert!(!self.drain.is_on() || self.unit > 0, "a drain leaves room for a unit");
         self.drain.check_invariants();
         self.round.check_invariants();

@@ -122,7 +122,7 @@ impl Mtu {
             if lost_at.is_none_or(|at| now < at) {
                 return None;
             }
-            // RFC 8899, 3: a lost probe is no sign of congestion; the window is not told.
+            // RFC 8899, 3: a lost probe is no sign of congestion; the window does not change.
             self.probe = None;
             if bytes > self.base && self.tries >= MAX_TRIES {
                 self.give_up(now);

@@ -23,7 +23,7 @@ pub(crate) struct Pace {
     pub window: usize,
     pub round_trip: Nanos,
     /// True if bursts may be dropped.
-    pub restless: bool,
+    pub limited: bool,
 }
 
 impl Pace {
@@ -46,14 +46,14 @@ impl Pace {
     fn most(&self) -> i64 {
         let quarter = self.window as u64 / 4;
         let wake = self.bytes(WAKE);
-        let most = if self.restless { quarter.min(wake) } else { wake };
+        let most = if self.limited { quarter.min(wake) } else { wake };
         most.clamp(1, 1 << 40) as i64
     }
 
     /// Returns the tokens for which a sender without any waits.
     #[inline]
     fn burst(&self) -> i64 {
-        let burst = if self.restless { 1 } else { self.bytes(BURST_EVERY).clamp(1, MAX_BURST) };
+        let burst = if self.limited { 1 } else { self.bytes(BURST_EVERY).clamp(1, MAX_BURST) };
         (burst as i64).min(self.most()).max(1)
     }
 }
@@ -113,7 +113,7 @@ mod tests {
     fn a_window_goes_out_in_four_fifths_of_a_round_trip() {
         let (mut pacing, mut now, mut sent) = (Pacing::new(0), 0, 0);
         let (window, round_trip) = (100_000, 50_000);
-        let pace = Pace { window, round_trip, restless: true };
+        let pace = Pace { window, round_trip, limited: true };
         while sent < 10 * window {
             if pacing.tokens(now, &pace) > 0 {
                 pacing.on_sent(now, 1000, &pace);

@@ -12,7 +12,7 @@ use crate::{Config, Nanos};
 /// 6.2).
 const OVERTAKEN_BY: u64 = 3;
 /// Rounds of loss without a false one after which reordering is forgotten (RFC 8985, 6.2, step 4).
-const FORGIVEN_AFTER: u32 = 16;
+const TOLERATED_AFTER: u32 = 16;
 /// Most quarters of the least round trip by which packets may overtake each other: where delay
 /// varies, by several round trips.
 const MAX_STEPS: u32 = 64;
@@ -40,7 +40,7 @@ pub(crate) struct Retransmit {
     /// Quarters of the least round trip by which packets may overtake each other; more after a
     /// false loss.
     reordering_steps: u32,
-    forgiving: u32,
+    reordering_tolerance: u32,
     /// Time at which the oldest overtaken transmission counts as lost.
     loss_at: Nanos,
     /// Time of the last transmission or the last acknowledgement, whichever is later, and how long
@@ -66,7 +66,7 @@ impl Retransmit {
             newest: Newest::default(),
             judged: Judged::default(),
             reordering_steps: 1,
-            forgiving: 0,
+            reordering_tolerance: 0,
             loss_at: Nanos::MAX,
             quiet_since: now,
             patience: 0,
@@ -124,14 +124,14 @@ impl Retransmit {
     /// path.
     pub(crate) fn on_false_loss(&mut self) {
         self.reordering_steps = (2 * self.reordering_steps).min(MAX_STEPS);
-        self.forgiving = FORGIVEN_AFTER;
+        self.reordering_tolerance = TOLERATED_AFTER;
         debug_assert!(self.reordering_steps > 1, "more is tolerated than without reordering");
     }
 
     /// Notes the end of a round of loss without a false one.
     fn on_true_loss(&mut self) {
-        self.forgiving = self.forgiving.saturating_sub(1);
-        if self.forgiving == 0 {
+        self.reordering_tolerance = self.reordering_tolerance.saturating_sub(1);
+        if self.reordering_tolerance == 0 {
             self.reordering_steps = 1;
         }
     }
@@ -177,7 +177,8 @@ impl Retransmit {
                 break;
             }
             // Counting is given up where packets overtake each other (RFC 8985, 6.2, step 3).
-            let by_count = self.forgiving == 0 && oldest.order + OVERTAKEN_BY <= newest.order;
+            let by_count =
+                self.reordering_tolerance == 0 && oldest.order + OVERTAKEN_BY <= newest.order;
             // RFC 8985, 6.2, step 5.
             let at = oldest.sent + newest.age + ticks(reordering).max(1);
             if !by_count && ticks(now) < at {
@@ -296,8 +297,8 @@ impl Retransmit {
         assert!(self.timeout_floor <= self.timeout_max, "the floor lies below");
         assert!(self.newest.order <= send.last_order(), "only what was sent arrives");
         assert!((1..=MAX_STEPS).contains(&self.reordering_steps), "reordering is bounded");
-        let strict = self.forgiving > 0 || self.reordering_steps == 1;
-        assert!(strict && self.forgiving <= FORGIVEN_AFTER, "reordering is forgotten");
+        let strict = self.reordering_tolerance > 0 || self.reordering_steps == 1;
+        assert!(strict && self.reordering_tolerance <= TOLERATED_AFTER, "reordering is forgotten");
         assert!(!self.must_probe || self.backoff > 0, "probes end silences");
         assert!(self.backoff == 0 || !send.is_quiet(), "silences are about units on their way");
         assert!(self.backoff == 0 || self.silent_since <= self.quiet_since, "silences go on");

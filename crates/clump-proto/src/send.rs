@@ -414,7 +414,7 @@ impl<U> Send<U> {
         assert!(self.released <= self.first && self.first <= self.next, "units in order");
         assert!(self.next - self.released <= SPAN, "at most {SPAN} units in flight");
         assert!(!self.arrived.has(self.first), "the first is missing");
-        let (mut seen, mut flying, mut again) = (0, 0, 0);
+        let (mut seen, mut in_flight_count, mut again) = (0, 0, 0);
         for unit in self.first..self.next {
             let Some(place) = self.places.get(self.places.index(unit)) else { break };
             seen += 1;
@@ -424,14 +424,14 @@ impl<U> Send<U> {
             let sent = place.state == UnitState::InFlight || place.state == UnitState::Lost;
             assert!(place.times > 0 || !sent, "what is in flight was sent");
             assert!(place.state != UnitState::Lost || place.lost_once, "losses are remembered");
-            flying += usize::from(place.state == UnitState::InFlight);
+            in_flight_count += usize::from(place.state == UnitState::InFlight);
             again += usize::from(open && place.state != UnitState::InFlight);
         }
         assert_eq!(self.first + seen, self.next, "every unit has its entry");
         let entries = self.places.len() as u64;
         assert!(self.arrived.len() >= entries, "every unit has its bit");
         assert!(self.next - self.released <= entries, "also those that are not released");
-        let in_flight = self.listed(&self.units_in_flight, flying, self.bytes_in_flight);
+        let in_flight = self.listed(&self.units_in_flight, in_flight_count, self.bytes_in_flight);
         assert!(in_flight.iter().all(|place| place.state == UnitState::InFlight), "and no others");
         assert!(in_flight.is_sorted_by_key(|place| place.order), "in the order they were sent");
         let again = self.listed(&self.again, again, self.again_bytes);

@@ -131,10 +131,10 @@ impl Window {
     /// length the acknowledgements of a burst come back as a burst.
     #[inline]
     fn pace(&self, rtt: &Rtt) -> Option<Pace> {
-        let restless = self.control.is_restless();
-        let paces = self.fixed.is_none() && (restless || rtt.is_long());
+        let limited = self.control.is_limited();
+        let paces = self.fixed.is_none() && (limited || rtt.is_long());
         let window = self.control.paced_window().min(self.most);
-        paces.then(|| Pace { window, round_trip: rtt.path(), restless })
+        paces.then(|| Pace { window, round_trip: rtt.path(), limited })
     }
 
     /// Notes that a unit was sent. Returns true if the peer should be asked to acknowledge at once:

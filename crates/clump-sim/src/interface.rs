@@ -1,7 +1,7 @@
 //! A node of a simulation: its memory and its network interfaces, which are the real ones.
 
 use crate::kernel::{SharedSwitch, SimDriver, Time, address_of};
-use crate::time::{Costs, SeatClock};
+use crate::time::{Costs, SocketClock};
 use anyhow::Context as _;
 use clump_interface::{Server, Services, SleepAnnouncement, Wiring};
 use clump_net::seal::JobKey;
@@ -50,7 +50,7 @@ pub(crate) struct InterfaceEnvironment<'a> {
 pub(crate) struct SimInterface {
     pub(crate) memory: NodeMemory,
     pub(crate) id: u32,
-    pub(crate) server: Server<SeatClock>,
+    pub(crate) server: Server<SocketClock>,
     /// Offset of its clock.
     ahead: Time,
     spin: Time,
@@ -72,7 +72,7 @@ impl SimInterface {
         trade: &InterfaceEnvironment<'_>,
         services: Services,
     ) -> anyhow::Result<Self> {
-        let clock = SeatClock::new(trade.costs.unwrap_or_default());
+        let clock = SocketClock::new(trade.costs.unwrap_or_default());
         clock.set(begin + ahead);
         let time = trade.costs.map(|_| clock.clone());
         let server = Server::new(memory, which, services, clock, |wiring| {

@@ -2,9 +2,9 @@
 //!
 //! A [`World`] is what runs on it: ranks with stacks and endpoints ([`crate::messages`]), ranks
 //! that use each other's memory ([`crate::onesided`]), ranks with proxies ([`crate::proxies`]), a
-//! bench ([`crate::throughput`]). It has actors, which take turns, and seats at the switch, one for
-//! each actor that has a stack. The kernel applies faults of the network itself, between sites:
-//! sets of seats that are one machine. All other faults are the world's.
+//! bench ([`crate::throughput`]). It has actors, which take turns, and sockets at the switch, one
+//! for each actor that has a stack. The kernel applies faults of the network itself, between sites:
+//! sets of sockets that are one machine. All other faults are the world's.
 
 mod actor;
 mod driver;
@@ -35,7 +35,7 @@ pub(crate) struct Kernel {
     pub(crate) switch: SharedSwitch,
     /// Next turn of each actor; `None`: it has left.
     turns: Vec<Option<Time>>,
-    /// Seats of each site.
+    /// Sockets of each site.
     sites: Vec<Vec<u32>>,
     /// Faults that are scheduled, by the number that their events carry.
     faults: Vec<PlannedFault>,
@@ -53,15 +53,15 @@ pub(crate) struct Kernel {
 pub(crate) struct KernelConfig<'a> {
     /// Start of virtual time.
     pub(crate) begin: Time,
-    /// Port of each seat.
+    /// Port of each socket.
     pub(crate) ports: Vec<Port>,
     /// Initial properties of all links.
     pub(crate) link: &'a LinkFaults,
     /// Source of the network's random choices.
     pub(crate) random: Random,
-    /// Number of actors; those with a seat have its number.
+    /// Number of actors; those with a socket have its number.
     pub(crate) actors: u32,
-    /// Seats of each site; a seat in none has only links that heal.
+    /// Sockets of each site; a socket in none has only links that heal.
     pub(crate) sites: Vec<Vec<u32>>,
     /// Number of events after which a run counts as endless.
     pub(crate) max_events: u64,
@@ -79,8 +79,8 @@ pub(crate) trait World {
     /// Returns the kernel that the world runs on.
     fn kernel(&mut self) -> &mut Kernel;
 
-    /// Reacts to a datagram that has reached the socket of a seat.
-    fn on_datagram(&mut self, now: Time, seat: u32);
+    /// Reacts to a datagram that has reached the queue of a socket.
+    fn on_datagram(&mut self, now: Time, socket: u32);
 
     /// Runs an actor's turn.
     ///
@@ -115,7 +115,7 @@ pub(crate) fn run<W: World>(world: &mut W) -> Result<W::End, W::Error> {
             return Err(world.failure("nothing is left to happen".to_owned()));
         };
         match event {
-            SwitchEvent::AtSocket(seat, _) => world.on_datagram(now, seat),
+            SwitchEvent::AtSocket(socket, _) => world.on_datagram(now, socket),
             SwitchEvent::Turn(actor) => {
                 if world.kernel().take_turn(now, actor) {
                     world.on_turn(now, actor)?;
@@ -176,7 +176,7 @@ impl Kernel {
         }
     }
 
-    /// Ends an actor: it never acts again, and datagrams to its seat are dropped.
+    /// Ends an actor: it never acts again, and datagrams to its socket are dropped.
     pub(crate) fn retire(&mut self, actor: u32) {
         self.turns[actor as usize] = None;
         self.switch.lock().attach(actor, false);
@@ -228,7 +228,7 @@ impl Kernel {
             PlannedFault::LinkChange { .. }
             | PlannedFault::Partition { .. }
             | PlannedFault::OneWay { .. } => {}
-            PlannedFault::PortRate { seat, rate } => self.switch.lock().set_rate(*seat, *rate),
+            PlannedFault::PortRate { socket, rate } => self.switch.lock().set_rate(*socket, *rate),
             PlannedFault::Narrow { most } => self.switch.lock().narrow(*most),
             PlannedFault::Heal => {
                 self.heal(now);

@@ -185,11 +185,11 @@ impl NamedPlan {
             base.clocks.fill(0);
         }
         if text.has_own_faults() {
-            let seats = base.clocks.len() as u32;
+            let sockets = base.clocks.len() as u32;
             base.faults.clear();
             for fault in &text.fault {
                 for (at, fault) in fault.planned(&base.link) {
-                    self.check(&fault, at, base, (ranks, sites, seats))?;
+                    self.check(&fault, at, base, (ranks, sites, sockets))?;
                     base.faults.push((at, fault));
                 }
             }
@@ -204,7 +204,7 @@ impl NamedPlan {
         fault: &PlannedFault,
         at: Time,
         base: &BasePlan,
-        (ranks, sites, seats): (u32, u32, u32),
+        (ranks, sites, sockets): (u32, u32, u32),
     ) -> Result<(), PlanError> {
         let seed = base.seed;
         let limited = |what: &str, number: u32, count: u32| {
@@ -228,7 +228,7 @@ impl NamedPlan {
             PlannedFault::Compute { rank, .. } | PlannedFault::Kill { rank, .. } => {
                 limited("rank", rank, ranks)
             }
-            PlannedFault::Freeze { actor, .. } => limited("actor", actor, seats),
+            PlannedFault::Freeze { actor, .. } => limited("actor", actor, sockets),
             PlannedFault::LoseNode { node, .. } if !messages => limited("node", node, sites),
             PlannedFault::Restart { rank }
             | PlannedFault::Close { rank }

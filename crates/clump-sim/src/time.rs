@@ -63,14 +63,14 @@ impl Costs {
     }
 }
 
-/// The clock of a seat, with the costs that advance it. Clones share one clock.
+/// The clock of a socket, with the costs that advance it. Clones share one clock.
 #[derive(Debug, Clone)]
-pub(crate) struct SeatClock {
+pub(crate) struct SocketClock {
     now: Arc<AtomicU64>,
     costs: Costs,
 }
 
-impl SeatClock {
+impl SocketClock {
     pub(crate) fn new(costs: Costs) -> Self {
         Self { now: Arc::new(AtomicU64::new(0)), costs }
     }
@@ -98,7 +98,7 @@ impl SeatClock {
     }
 }
 
-impl Clock for SeatClock {
+impl Clock for SocketClock {
     fn ticked_ns(&self) -> u64 {
         self.get()
     }

@@ -113,7 +113,7 @@ impl AccessEngine {
         Ok(())
     }
 
-    /// Takes the right to write from pages that have it, without finding out who used it.
+    /// Takes the right to write from pages that have it, without finding out which rank used it.
     pub(crate) fn protect(
         &self,
         view: &Mapping,

@@ -252,7 +252,7 @@ impl Caller {
         log.is_some_and(|log| log.is_empty())
     }
 
-    /// Notes written pages for the interface. Returns false if it is to be told by a call.
+    /// Notes written pages for the interface. Returns false if it is to be reported by a call.
     pub(crate) fn log_written(&self, written: &[RightsStep]) -> bool {
         let log = WrittenLog::over(&self.cells, log_place(self.local_rank));
         written.is_empty() || log.is_some_and(|log| log.append(written))
@@ -403,7 +403,7 @@ impl Caller {
     }
 }
 
-/// Returns what observers are told of the wait for the answer to a call.
+/// Returns what observers read of the wait for the answer to a call.
 fn wait_reason(call: &Call) -> WaitReason {
     let what = match call.op {
         op::ACQUIRE => HeapWait::Lock,

@@ -1,6 +1,7 @@
 //! Condition variables: ranks that wait, under a lock, until another rank tells them to look again.
 //!
-//! Each wait draws a number; those who wake others raise a flag to the last number that may go on.
+//! Each wait draws a number; threads that wake others raise a flag to the last number that may go
+//! on.
 
 use crate::array::SharedArray;
 use crate::error::Result;

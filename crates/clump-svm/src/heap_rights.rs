@@ -105,7 +105,7 @@ impl HeapRights {
         if let Some((caller, _turn)) = &scanned {
             self.log_stores(caller, (first, pages));
         } else if taken {
-            // What was written is told with the next release.
+            // What was written is reported with the next release.
             let note = |first: u32, pages: u32| {
                 let granted = |page: &u32| self.table.get(*page) != Rights::None;
                 (first..first + pages).filter(granted).for_each(|page| self.table.note(page));

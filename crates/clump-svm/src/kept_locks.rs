@@ -105,7 +105,7 @@ impl<'a> KeptLock<'a> {
         self.change(KEPT, HAD, Ordering::Acquire)
     }
 
-    /// Keeps a lock that this rank gives back. Returns false if the release is to be told.
+    /// Keeps a lock that this rank gives back. Returns false if the release is to be sent.
     pub(crate) fn keep(&self) -> bool {
         // SYNC 31: pairs with enter and ask
         self.change(HAD, KEPT, Ordering::Release)

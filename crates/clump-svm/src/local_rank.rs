@@ -24,9 +24,9 @@ pub(crate) struct LocalRank {
     pub(crate) postponed: Vec<u64>,
     /// Its stores, where the interface finds them.
     pub(crate) stores: RankStores,
-    /// Steps that it has not been told of, in their order.
+    /// Steps that were not sent to it, in their order.
     untold: VecDeque<RightsStep>,
-    /// Results of calls whose last step has not been told.
+    /// Results of calls whose last step was not sent.
     unfinished: Vec<(Slot, u64)>,
     /// Answers so far. The rank carries out their steps in this order, whichever thread gets them.
     answers: u64,
@@ -44,7 +44,7 @@ impl LocalRank {
         }
     }
 
-    /// Notes a right that the rank has taken by itself; what it was not told of was before.
+    /// Notes a right that the rank has taken by itself; what was not sent to it was before.
     pub(crate) fn note_taken(&mut self, page: u32, access: PageAccess) {
         self.stores.note_given(page);
         let concerns = |step: &RightsStep| page.wrapping_sub(step.first) < step.pages;
@@ -53,7 +53,7 @@ impl LocalRank {
         }
     }
 
-    /// Answers a call, with all changes that the rank has not been told of.
+    /// Answers a call, with all changes that were not sent to the rank.
     pub(crate) fn answer(&mut self, mailbox: &Mailbox<'_>, slot: Slot, outcome: u64) {
         debug_assert!(self.unfinished.iter().all(|call| call.0 != slot), "one call at a time");
         self.unfinished.push((slot, outcome));

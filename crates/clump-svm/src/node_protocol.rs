@@ -67,7 +67,7 @@ pub(crate) struct NodeProtocol {
     asked: Vec<(u16, u64)>,
     /// Ranks that were answered in this event, and perhaps others.
     answered: Vec<u16>,
-    /// Time that ranks were told last as that of the node's copies.
+    /// Time of the node's copies, as published last to ranks.
     told_needs: Option<VectorTime>,
     /// Number and time of the last barrier of all ranks.
     last_barrier: Option<(u32, VectorTime)>,

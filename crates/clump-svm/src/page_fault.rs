@@ -71,7 +71,7 @@ mod tests {
         let mut state = NodeState::new(first_of_two_nodes());
         let mut local = LocalRank::default();
         let settings = ProtocolSettings::chosen(&UserSettings::default(), 16 << 12, 0, false);
-        // Page 5 was given ahead, and the rank has not been told.
+        // Page 5 was given ahead, and nothing of it was sent to the rank.
         state.handle_fault(0, 5, PageAccess::Read);
         let (version, time) = (PageVersion::default(), VectorTime::zero(2));
         let payload = Vec::new();

@@ -1,16 +1,16 @@
-//! Time that an interface has told its ranks, in memory of the node: a word, and a record. The
-//! interface changes it while it has the lock of the node ([`crate::store_lock`]).
+//! Time that an interface has published to its ranks, in memory of the node: a word, and a record.
+//! The interface changes it while it has the lock of the node ([`crate::store_lock`]).
 //!
 //! That of the node says what its copies may depend on. That of a rank says which notices have been
-//! applied for it, and in which answer it was told of the last page that they took away.
+//! applied for it, and which answer had the last page that they took away.
 
 use crate::time_record::{TIME_WORDS, TimeRecord};
 use clump_os::sync::{AtomicU64, Ordering};
 use clump_shm::cells::Cells;
 
-/// Words of a told time.
+/// Words of a published time.
 const WORDS: usize = 1 + TIME_WORDS;
-/// Bytes of a told time.
+/// Bytes of a published time.
 pub(crate) const PUBLISHED_BYTES: u64 = 8 * WORDS as u64;
 
 /// Mark of a record that says nothing, and of one that says something, in the first word; of the

@@ -1,5 +1,5 @@
 //! Turns at the scans of a rank's stores: a word in memory of the node. Who scans detects later
-//! stores anew, so the other side would miss what was found and not told yet.
+//! stores anew, so the other side would miss what was found and not reported yet.
 //!
 //! The interface never waits: a rank that has its turn when the interface wants one rings it at the
 //! end.

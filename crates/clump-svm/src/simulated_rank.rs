@@ -84,7 +84,7 @@ pub struct SimulatedRank {
     interface: Shared<RankBlock>,
     alarm: Option<Arc<Alarm>>,
     rights: BTreeMap<u32, PageAccess>,
-    /// Pages that it has written and not told of, where stores are no faults.
+    /// Pages that it has written and not reported, where stores are no faults.
     written: BTreeSet<u32>,
     /// Mailbox of the call that is under way.
     called: Option<Slot>,

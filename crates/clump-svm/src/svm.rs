@@ -185,7 +185,7 @@ impl Svm {
     /// # Errors
     /// Fails if the heap is full, if there is no such node, if ranks pass different arguments, if a
     /// rank died or left, or, on one node, if the machine has less memory than `bytes`. What fails
-    /// at one rank fails at all, but for different lengths: the longest is not told. The next
+    /// at one rank fails at all, but for different lengths: the longest is not reported. The next
     /// allocation finds them in step.
     pub fn alloc(&self, bytes: u64, home: Home) -> Result<NonNull<u8>> {
         self.alloc_after(|| self.check_memory(bytes), bytes, home)

@@ -1,4 +1,4 @@
-//! Pages that a rank has found written and told nobody of, at releases without a call and as pages
+//! Pages that a rank has found written and not reported, at releases without a call and as pages
 //! were taken from it: a ring in memory of the node, filled by the rank, emptied by the interface.
 
 use crate::mailbox::{LOG_PAGES, MAILBOX_BYTES, RightsStep};

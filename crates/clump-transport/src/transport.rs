@@ -42,8 +42,8 @@ pub enum Urgency {
 pub struct Snapshot {
     /// Bytes kept for peers: in flight, waiting to be sent, and waiting for endpoints.
     pub memory_bytes: usize,
-    /// Number by which packets of this job are told from those of others, if this process makes the
-    /// packets.
+    /// Number that distinguishes packets of this job from those of others, if this process makes
+    /// the packets.
     pub job_tag: Option<u32>,
 }
 

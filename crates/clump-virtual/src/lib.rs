@@ -5,7 +5,7 @@
 //! clock or shared memory (docs/adr/0062).
 //!
 //! Types to know: [`Machine`] (a machine that need not exist), [`PathCosts`] (what a message costs
-//! on it), [`Compute`] (what computation costs), [`turn`] (who runs next).
+//! on it), [`Compute`] (what computation costs), [`turn`] (the rank that runs next).
 //!
 //! # Invariants
 //! 1. All times are whole nanoseconds; nothing is rounded twice.

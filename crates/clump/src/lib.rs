@@ -9,7 +9,7 @@
 //! depends on no other crate of clump.
 //!
 //! # Invariants
-//! 1. A process joins at most once, as the rank its agent told it to be.
+//! 1. A process joins at most once, as the rank that its agent assigned.
 //! 2. Dropping the last [`Clump`] finalizes the rank, unless the thread is panicking.
 //!
 //! ```

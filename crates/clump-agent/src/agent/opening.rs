@@ -64,7 +64,7 @@ pub(super) struct OpenedAgent {
 impl AgentSetup {
     pub(super) fn open(control: Option<RawFd>) -> Result<Self> {
         signal::set_own()?;
-        // Signals that the launcher was told to ignore do not end agents either.
+        // Signals that the launcher ignores do not end agents either.
         let mut ends = signal::ENDS.to_vec();
         ends.retain(|&signal| !signal::is_ignored(signal));
         ends.push(signal::CHILD);

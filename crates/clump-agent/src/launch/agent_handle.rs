@@ -234,7 +234,7 @@ impl AgentHandle {
     /// Reads the frames that have arrived.
     pub(super) fn receive(&mut self, poller: &Poller) -> anyhow::Result<Vec<Frame>> {
         if self.heard_all {
-            // The poller may have told of both directions at once.
+            // The poller may have reported both directions at once.
             return Ok(Vec::new());
         }
         let mut piece = vec![0; 64 << 10];

@@ -143,7 +143,7 @@ mod tests {
         SocketAddr::from(([127, 0, 0, 1], port))
     }
 
-    /// Returns a hello with the cookie that it was told to come with.
+    /// Returns a hello with the cookie that was sent for it.
     fn with_cookie(cookies: &Cookies, issued_ns: u64) -> Hello {
         let words = Words { code: 1, epoch: 2, port: 7 };
         let mut handshake = Handshake::begin(&SECRET, words, 1).unwrap();

@@ -9,8 +9,8 @@
 //!    Choudhury and Hahne, 1998).
 //! 2. Otherwise its oldest handshake is given up, or if it has none, the oldest of the source with
 //!    the most; but none younger than [`GRACE_NS`], so that a client that is completing completes.
-//! 3. Otherwise the client is told to come again. It is refused only when all places are taken by
-//!    connections that wait to be accepted.
+//! 3. Otherwise the client is sent a cookie, to come again. It is refused only when all places are
+//!    taken by connections that wait to be accepted.
 
 use super::handshake::{BUSY, FULL, KEY_BYTES, NOBODY};
 use super::link;

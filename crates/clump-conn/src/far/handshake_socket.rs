@@ -64,7 +64,7 @@ pub(crate) struct HelloBatch {
     pub(crate) foreign: u64,
     /// Hellos made with the secret that found no place.
     pub(crate) refused: u64,
-    /// Hellos that were told to come again, because other clients are being admitted.
+    /// Hellos that were deferred, because other clients are being admitted.
     pub(crate) put_off: u64,
 }
 

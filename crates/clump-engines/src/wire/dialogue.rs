@@ -51,7 +51,7 @@ pub enum EngineRequest<'a> {
 #[derive(Debug)]
 pub struct Dialogue {
     version: Version,
-    /// Name of the store, once it has been told.
+    /// Name of the store, once the engine has sent it.
     space: String,
     /// Bytes of an answer that has not come to its end.
     heard: Vec<u8>,

@@ -108,7 +108,7 @@ impl NoticePlace {
     }
 }
 
-/// Returns the third word of a slot, by which one that was read while it changed is told.
+/// Returns the third word of a slot, which shows that one changed while it was read.
 pub(super) fn slot_check(number: u64, place: u64) -> u64 {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ place.rotate_left(17)
 }

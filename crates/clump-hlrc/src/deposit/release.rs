@@ -40,12 +40,10 @@ impl Publisher {
         let written = self.written(port, number, written)?;
         for (home, runs) in &written.runs {
             if self.node.config.acquires_at_faults {
-                let announced = self.node.layout.announced(self.node.config.node);
-                port.raise(*home, &[(announced, number)])?;
+                port.raise(*home, self.node.layout.announced(self.node.config.node), number)?;
             }
             port.deposit_runs(*home, runs)?;
-            let arrived = self.node.layout.arrived(self.node.job_rank());
-            port.raise(*home, &[(arrived, number)])?;
+            port.raise_behind(*home, self.node.layout.arrived(self.node.job_rank()), number)?;
         }
         self.wait_completed(port, number - 1)?;
         self.notify(port, (number, &written), ranks_of)?;

@@ -74,7 +74,8 @@ fn notices_that_find_no_room_cost_copies_and_nothing_else() {
     assert!(counts.intervals >= 1100, "{counts:?}");
 }
 
-/// A pointer that is published without a lock: who sees it by a fault sees what it points to.
+/// A pointer that is published without a lock: a rank that reads it by a fault reads what it points
+/// to.
 #[test]
 fn a_fault_acquires_what_the_bytes_depend_on() {
     for seed in 0..pick(20, 1000) {

@@ -32,7 +32,8 @@ impl At {
 pub(super) enum ClaimState {
     /// Waits for this interface, or has been granted the lock by it.
     Ours,
-    /// The rank of the claim before it was notified of it, and decides who grants it the lock.
+    /// The rank of the claim before it was notified of it, and decides which rank grants it the
+    /// lock.
     Promised,
     /// Promised, and released already, with this word, and passed on or not: the release arrived
     /// before the hand-over.

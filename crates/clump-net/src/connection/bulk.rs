@@ -332,7 +332,7 @@ impl Connection {
         self.kick(now, true, sink);
     }
 
-    /// Takes what has come by the peer's stream; returns what is to be told to the peer.
+    /// Takes what has come by the peer's stream; returns what is to be sent to the peer.
     pub(crate) fn poll_stream(
         &mut self,
         now: Nanos,

@@ -19,7 +19,7 @@ const LISTEN_AGAIN_NS: Nanos = 2_000_000;
 const MAX_CALLERS: usize = 4;
 /// Bytes that one poll reads of a stream: small messages wait for no more.
 const READ_BYTES: usize = 256 << 10;
-/// Bytes after which the peer is told what was taken, however much more is there.
+/// Bytes after which a report of what was taken is sent, however much more is there.
 const REPORT_BYTES: usize = 256 << 10;
 /// Polls without anything after which only some polls look at the stream.
 const IDLE_POLLS: u32 = 64;
@@ -143,7 +143,7 @@ impl BulkReceiver {
         matches!(self.state, State::Listening { .. }).then_some(now + LISTEN_AGAIN_NS)
     }
 
-    /// Takes what has come; returns what is to be told to the peer. `all`: an idle stream is looked
+    /// Takes what has come; returns what is to be sent to the peer. `all`: an idle stream is looked
     /// at too.
     pub(super) fn poll(
         &mut self,

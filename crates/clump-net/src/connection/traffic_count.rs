@@ -1,4 +1,4 @@
-//! The traffic of a connection, by which an idle one is told.
+//! The traffic of a connection, which shows if it is idle.
 
 use clump_proto::Nanos;
 

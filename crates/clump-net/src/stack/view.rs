@@ -49,7 +49,7 @@ impl Stack {
         self.security
     }
 
-    /// Returns the number by which packets of this job are told from those of others; every packet
+    /// Returns the number that distinguishes packets of this job from those of others; every packet
     /// carries it.
     pub fn job_tag(&self) -> u32 {
         self.job

@@ -23,7 +23,7 @@ pub struct StreamWire {
 pub struct StreamFaults {
     /// Nobody may listen.
     pub deaf: bool,
-    /// No stream comes through, and nobody is told: a firewall.
+    /// No stream comes through, and no side gets an error: a firewall.
     pub firewall: bool,
     /// Bytes that one call moves.
     pub chunk: usize,
@@ -84,7 +84,7 @@ impl StreamHub {
         self.0.lock().unwrap().listeners.keys().copied().collect()
     }
 
-    /// Connects as a stranger, who writes these bytes.
+    /// Connects as a stranger that writes these bytes.
     pub fn intrude(&self, port: u16, bytes: &[u8]) {
         let mut stream = self.dial(port).unwrap();
         let _ = stream.write(&[IoSlice::new(bytes)]);

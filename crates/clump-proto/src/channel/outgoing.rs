@@ -86,7 +86,7 @@ impl<U> Channel<U> {
     }
 
     /// Fills in number, acks, window, marks, times and flags of a packet that is sent now; kind and
-    /// unit are the caller's. Units that it acknowledges count as told.
+    /// unit are the caller's. Units that it acknowledges count as acknowledged.
     ///
     /// Packets of kind `Data` and `Fragment` have room for their unit only: they get no words of
     /// selective acknowledgements, so while units are missing a packet of kind `Ack` stays due

@@ -1,24 +1,24 @@
 //! Driver that connects a stack with the simulated network.
 
 use super::switch::{SharedSwitch, address_of};
-use crate::time::SeatClock;
+use crate::time::SocketClock;
 use clump_driver::{Capabilities, Driver, DriverError, Inbound, Outgoing};
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-/// Driver at a seat of the switch.
+/// Driver at a socket of the switch.
 #[derive(Debug)]
 pub(crate) struct SimDriver {
     switch: SharedSwitch,
-    seat: u32,
+    socket: u32,
     capabilities: Capabilities,
     /// Clock that the calls advance, if they take time.
-    clock: Option<SeatClock>,
+    clock: Option<SocketClock>,
 }
 
 impl SimDriver {
-    pub(crate) fn new(switch: &SharedSwitch, seat: u32) -> Self {
-        let port = switch.lock().port(seat).clone();
+    pub(crate) fn new(switch: &SharedSwitch, socket: u32) -> Self {
+        let port = switch.lock().port(socket).clone();
         let capabilities = Capabilities {
             name: "sim".to_owned(),
             max_datagram: port.mtu,
@@ -30,12 +30,12 @@ impl SimDriver {
             receive_buffer: port.socket_bytes,
             send_buffer: usize::try_from(port.card_bytes).unwrap_or(usize::MAX),
         };
-        Self { switch: switch.clone(), seat, capabilities, clock: None }
+        Self { switch: switch.clone(), socket, capabilities, clock: None }
     }
 
     /// Returns a driver whose calls advance `clock`.
-    pub(crate) fn with_clock(switch: &SharedSwitch, seat: u32, clock: SeatClock) -> Self {
-        Self { clock: Some(clock), ..Self::new(switch, seat) }
+    pub(crate) fn with_clock(switch: &SharedSwitch, socket: u32, clock: SocketClock) -> Self {
+        Self { clock: Some(clock), ..Self::new(switch, socket) }
     }
 }
 
@@ -45,7 +45,7 @@ impl Driver for SimDriver {
     }
 
     fn local(&self) -> SocketAddr {
-        address_of(self.seat)
+        address_of(self.socket)
     }
 
     fn send(&mut self, batch: &[Outgoing<'_>]) -> Result<usize, DriverError> {
@@ -59,7 +59,7 @@ impl Driver for SimDriver {
                 clock.on_sent(bytes);
                 clock.get()
             });
-            if !switch.send(self.seat, outgoing, now) {
+            if !switch.send(self.socket, outgoing, now) {
                 return Ok(index);
             }
         }
@@ -67,7 +67,7 @@ impl Driver for SimDriver {
     }
 
     fn receive(&mut self, into: &mut Inbound) -> Result<usize, DriverError> {
-        let received = self.switch.lock().receive(self.seat, into);
+        let received = self.switch.lock().receive(self.socket, into);
         if let Some(clock) = &self.clock {
             for at in 0..received {
                 clock.on_received(into.datagram(at).bytes.len());

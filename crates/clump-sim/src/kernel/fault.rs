@@ -15,8 +15,8 @@ pub enum PlannedFault {
     Partition { sites: u64, cut: bool },
     /// Cuts one direction between two sites, or (`false`) heals it.
     OneWay { from: u32, to: u32, cut: bool },
-    /// The port of a seat gets another rate.
-    PortRate { seat: u32, rate: u64 },
+    /// The port of a socket gets another rate.
+    PortRate { socket: u32, rate: u64 },
     /// From now on no path carries more than this many bytes; also when everything else is healed.
     Narrow { most: usize },
     /// A rank computes: only its backstop serves the stack.

@@ -27,13 +27,13 @@ pub struct BasePlan {
     pub security: Security,
     /// Configuration of every channel.
     pub channel: Config,
-    /// Port between each seat and its links.
+    /// Port between each socket and its links.
     pub port: Port,
     /// Initial properties of all links.
     pub link: LinkFaults,
     /// Minimum cost of a turn.
     pub turn: Time,
-    /// Start of virtual time for each seat: clocks differ between machines.
+    /// Start of virtual time for each socket: clocks differ between machines.
     pub clocks: Vec<Time>,
     /// Faults in order, with their times from 0.
     pub faults: Vec<(Time, PlannedFault)>,

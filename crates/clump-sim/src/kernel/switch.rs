@@ -33,11 +33,11 @@ pub struct Port {
 }
 
 #[derive(Debug)]
-struct Seat {
+struct Socket {
     port: Port,
     card_free: Time,
     port_free: Time,
-    /// Seat whose port of the switch leads to it: its own, or that of another one on its host.
+    /// Socket whose port of the switch leads to it: its own, or that of another one on its host.
     host: u32,
     inbox: VecDeque<Packet>,
     inbox_bytes: usize,
@@ -89,7 +89,7 @@ pub struct NetCounts {
 #[derive(Debug)]
 pub(crate) struct Switch {
     pub(crate) now: Time,
-    seats: Vec<Seat>,
+    sockets: Vec<Socket>,
     links: Vec<LinkFaults>,
     states: Vec<LinkState>,
     events: BinaryHeap<Reverse<(Time, u64, SwitchEvent)>>,
@@ -122,20 +122,20 @@ impl SharedSwitch {
 const HEALED_RATE: u64 = 50_000_000;
 const FIRST_PORT: u16 = 1000;
 
-/// Returns the address of a seat.
-pub(crate) fn address_of(seat: u32) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, 1], FIRST_PORT + seat as u16))
+/// Returns the address of a socket.
+pub(crate) fn address_of(socket: u32) -> SocketAddr {
+    SocketAddr::from(([10, 0, 0, 1], FIRST_PORT + socket as u16))
 }
 
-fn seat_of(address: SocketAddr) -> Option<u32> {
+fn socket_of(address: SocketAddr) -> Option<u32> {
     address.port().checked_sub(FIRST_PORT).map(u32::from)
 }
 
 impl Switch {
-    /// Creates as many seats as there are ports, all joined by links like `link`.
+    /// Creates as many sockets as there are ports, all joined by links like `link`.
     pub(crate) fn new(now: Time, ports: Vec<Port>, link: &LinkFaults, random: Random) -> Self {
         let links = vec![link.clone(); ports.len() * ports.len()];
-        let seat = |(host, port)| Seat {
+        let socket = |(host, port)| Socket {
             port,
             card_free: 0,
             port_free: 0,
@@ -147,7 +147,7 @@ impl Switch {
         Self {
             now,
             states: vec![LinkState::default(); links.len()],
-            seats: ports.into_iter().enumerate().map(seat).collect(),
+            sockets: ports.into_iter().enumerate().map(socket).collect(),
             links,
             events: BinaryHeap::new(),
             sequence: 0,
@@ -165,8 +165,8 @@ impl Switch {
     }
 
     pub(crate) fn link_mut(&mut self, from: u32, to: u32) -> Option<&mut LinkFaults> {
-        let seats = self.seats.len();
-        self.links.get_mut(from as usize * seats + to as usize)
+        let sockets = self.sockets.len();
+        self.links.get_mut(from as usize * sockets + to as usize)
     }
 
     /// Returns all links.
@@ -175,7 +175,7 @@ impl Switch {
     }
 
     pub(crate) fn ports_mut(&mut self) -> impl Iterator<Item = &mut Port> {
-        self.seats.iter_mut().map(|seat| &mut seat.port)
+        self.sockets.iter_mut().map(|socket| &mut socket.port)
     }
 
     /// Gives all ports a sufficient rate, and ends their refusals.
@@ -186,30 +186,30 @@ impl Switch {
         }
     }
 
-    pub(crate) fn port(&self, seat: u32) -> &Port {
-        &self.seats[seat as usize].port
+    pub(crate) fn port(&self, socket: u32) -> &Port {
+        &self.sockets[socket as usize].port
     }
 
-    /// Lets a seat use the port of the switch that leads to another one, on the same host.
-    pub(crate) fn share_port(&mut self, seat: u32, host: u32) {
-        self.seats[seat as usize].host = host;
+    /// Lets a socket use the port of the switch that leads to another one, on the same host.
+    pub(crate) fn share_port(&mut self, socket: u32, host: u32) {
+        self.sockets[socket as usize].host = host;
     }
 
-    /// Sets the rate of a seat's port, both ways.
-    pub(crate) fn set_rate(&mut self, seat: u32, rate: u64) {
-        self.seats[seat as usize].port.rate = rate;
+    /// Sets the rate of a socket's port, both ways.
+    pub(crate) fn set_rate(&mut self, socket: u32, rate: u64) {
+        self.sockets[socket as usize].port.rate = rate;
     }
 
-    /// Keeps datagrams for a seat from now on, or drops them.
-    pub(crate) fn attach(&mut self, seat: u32, attached: bool) {
-        let seat = &mut self.seats[seat as usize];
-        seat.attached = attached;
-        seat.inbox.clear();
-        seat.inbox_bytes = 0;
+    /// Keeps datagrams for a socket from now on, or drops them.
+    pub(crate) fn attach(&mut self, socket: u32, attached: bool) {
+        let socket = &mut self.sockets[socket as usize];
+        socket.attached = attached;
+        socket.inbox.clear();
+        socket.inbox_bytes = 0;
     }
 
-    pub(crate) fn has_datagrams(&self, seat: u32) -> bool {
-        !self.seats[seat as usize].inbox.is_empty()
+    pub(crate) fn has_datagrams(&self, socket: u32) -> bool {
+        !self.sockets[socket as usize].inbox.is_empty()
     }
 
     pub(super) fn schedule(&mut self, at: Time, event: SwitchEvent) {
@@ -218,15 +218,15 @@ impl Switch {
     }
 
     /// Returns the next event except those of the network itself, and advances time to it. The
-    /// arrival of a datagram is returned with its target's seat.
+    /// arrival of a datagram is returned with its target's socket.
     pub(super) fn next(&mut self) -> Option<SwitchEvent> {
         loop {
             let Reverse((at, _, event)) = self.events.pop()?;
             self.now = at;
             match event {
-                SwitchEvent::AtPort(seat, packet) => self.pass_port(seat, packet),
-                SwitchEvent::AtSocket(seat, packet) => {
-                    if self.arrive(seat, packet) {
+                SwitchEvent::AtPort(socket, packet) => self.pass_port(socket, packet),
+                SwitchEvent::AtSocket(socket, packet) => {
+                    if self.arrive(socket, packet) {
                         return Some(event);
                     }
                 }
@@ -237,35 +237,35 @@ impl Switch {
 
     fn pass_port(&mut self, to: u32, packet: u32) {
         let now = self.now;
-        let host = self.seats[to as usize].host;
-        let seat = &mut self.seats[host as usize];
-        let waiting = bytes_in(seat.port_free.saturating_sub(now), seat.port.rate);
+        let host = self.sockets[to as usize].host;
+        let socket = &mut self.sockets[host as usize];
+        let waiting = bytes_in(socket.port_free.saturating_sub(now), socket.port.rate);
         let bytes = self.packets[packet as usize].bytes.len() as u64 + OVERHEAD;
-        if waiting + bytes > seat.port.queue_bytes.max(bytes) {
+        if waiting + bytes > socket.port.queue_bytes.max(bytes) {
             self.counts.overflowed += 1;
             return self.release(packet);
         }
-        if seat.port.mark_bytes.is_some_and(|most| waiting > most) {
+        if socket.port.mark_bytes.is_some_and(|most| waiting > most) {
             self.counts.marked += 1;
             self.packets[packet as usize].ecn = Ecn::Ce;
         }
-        seat.port_free = now.max(seat.port_free) + time_of(bytes, seat.port.rate);
-        let at = seat.port_free;
+        socket.port_free = now.max(socket.port_free) + time_of(bytes, socket.port.rate);
+        let at = socket.port_free;
         self.schedule(at, SwitchEvent::AtSocket(to, packet));
     }
 
     fn arrive(&mut self, to: u32, packet: u32) -> bool {
-        let seat = &mut self.seats[to as usize];
+        let socket = &mut self.sockets[to as usize];
         let bytes = self.packets[packet as usize].bytes.len();
-        if !seat.attached || seat.inbox_bytes + bytes > seat.port.socket_bytes {
+        if !socket.attached || socket.inbox_bytes + bytes > socket.port.socket_bytes {
             self.counts.overflowed += 1;
             self.release(packet);
             return false;
         }
         let taken = std::mem::take(&mut self.packets[packet as usize].bytes);
         let Packet { from, ecn, .. } = self.packets[packet as usize];
-        seat.inbox_bytes += bytes;
-        seat.inbox.push_back(Packet { bytes: taken, from, ecn });
+        socket.inbox_bytes += bytes;
+        socket.inbox.push_back(Packet { bytes: taken, from, ecn });
         self.free.push(packet);
         self.counts.received += 1;
         true
@@ -276,12 +276,13 @@ impl Switch {
         self.free.push(packet);
     }
 
-    /// Takes a datagram from seat `from`, whose clock may be ahead. Returns false when its card
+    /// Takes a datagram from socket `from`, whose clock may be ahead. Returns false when its card
     /// takes none now.
     pub(crate) fn send(&mut self, from: u32, outgoing: &Outgoing<'_>, ahead: Time) -> bool {
         let bytes = outgoing.bytes();
         let Some(left) = self.pass_card(from, bytes, ahead) else { return false };
-        let Some(to) = seat_of(outgoing.to).filter(|&to| (to as usize) < self.seats.len()) else {
+        let Some(to) = socket_of(outgoing.to).filter(|&to| (to as usize) < self.sockets.len())
+        else {
             return true;
         };
         let mut datagram = Vec::with_capacity(bytes);
@@ -296,25 +297,25 @@ impl Switch {
         left.map(|left| self.travel(from, to, left, datagram)).is_some()
     }
 
-    /// Returns the time at which a datagram has left the card of a seat, whose clock may be ahead;
-    /// `None` when the card takes none now.
+    /// Returns the time at which a datagram has left the card of a socket, whose clock may be
+    /// ahead; `None` when the card takes none now.
     fn pass_card(&mut self, from: u32, bytes: usize, ahead: Time) -> Option<Time> {
         let now = self.now.max(ahead);
-        let seat = &mut self.seats[from as usize];
-        let waiting = bytes_in(seat.card_free.saturating_sub(now), seat.port.rate);
-        if waiting > seat.port.card_bytes || self.random.chance(seat.port.refuse) {
+        let socket = &mut self.sockets[from as usize];
+        let waiting = bytes_in(socket.card_free.saturating_sub(now), socket.port.rate);
+        if waiting > socket.port.card_bytes || self.random.chance(socket.port.refuse) {
             self.counts.refused += 1;
             return None;
         }
-        let taken = time_of(bytes as u64 + OVERHEAD, seat.port.rate);
-        seat.card_free = now.max(seat.card_free) + taken;
+        let taken = time_of(bytes as u64 + OVERHEAD, socket.port.rate);
+        socket.card_free = now.max(socket.card_free) + taken;
         self.counts.sent += 1;
         self.counts.bytes += bytes as u64;
-        Some(seat.card_free)
+        Some(socket.card_free)
     }
 
     fn travel(&mut self, from: u32, to: u32, left: Time, mut bytes: Vec<u8>) {
-        let at = from as usize * self.seats.len() + to as usize;
+        let at = from as usize * self.sockets.len() + to as usize;
         let Self { links, random, counts, states, most, .. } = self;
         let (link, state) = (&links[at], &mut states[at]);
         if link.cut {
@@ -377,22 +378,22 @@ impl Switch {
         self.schedule(at, SwitchEvent::AtPort(to, index));
     }
 
-    /// Hands over the oldest datagram in the socket of a seat without a driver.
-    pub(crate) fn receive_plain(&mut self, seat: u32) -> Option<Vec<u8>> {
-        let seat = &mut self.seats[seat as usize];
-        let packet = seat.inbox.pop_front()?;
-        seat.inbox_bytes -= packet.bytes.len();
+    /// Hands over the oldest datagram in the queue of a socket without a driver.
+    pub(crate) fn receive_plain(&mut self, socket: u32) -> Option<Vec<u8>> {
+        let socket = &mut self.sockets[socket as usize];
+        let packet = socket.inbox.pop_front()?;
+        socket.inbox_bytes -= packet.bytes.len();
         Some(packet.bytes)
     }
 
-    /// Hands over the datagrams in the socket of a seat.
-    pub(crate) fn receive(&mut self, seat: u32, into: &mut Inbound) -> usize {
-        let seat = &mut self.seats[seat as usize];
+    /// Hands over the datagrams in the queue of a socket.
+    pub(crate) fn receive(&mut self, socket: u32, into: &mut Inbound) -> usize {
+        let socket = &mut self.sockets[socket as usize];
         let mut received = 0;
         while into.room() > 0
-            && let Some(packet) = seat.inbox.pop_front()
+            && let Some(packet) = socket.inbox.pop_front()
         {
-            seat.inbox_bytes -= packet.bytes.len();
+            socket.inbox_bytes -= packet.bytes.len();
             received += usize::from(into.push(&packet.bytes, address_of(packet.from), packet.ecn));
         }
         received

@@ -38,7 +38,7 @@ pub struct ProgramDemand {
 /// A simulated cluster: ranks, network, programs and faults.
 #[derive(Debug, Clone)]
 pub struct ClusterPlan {
-    /// Network, clocks and faults; a seat for each rank, and one for the outsider.
+    /// Network, clocks and faults; a socket for each rank, and one for the outsider.
     pub base: BasePlan,
     /// Number of ranks.
     pub ranks: u32,

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Interval at which a closing rank repeats its close message (`clump-am`).
 const CLOSE_PAUSE: Time = 2 * MILLISECOND;
 /// Turns in a row that may find nothing to do although a timer was due.
-const MAX_RESTLESS: u32 = 1_000;
+const MAX_IMMEDIATE_TIMERS: u32 = 1_000;
 
 /// Stage of a rank's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(crate) struct Rank {
     credit: u64,
     turn: Time,
     /// Consecutive turns after which the stack requested another at once, with nothing to do.
-    restless: u32,
+    immediate_timers: u32,
 }
 
 /// Surroundings that all ranks share.
@@ -107,7 +107,7 @@ impl Rank {
             buffer: Vec::new(),
             credit: plan.credit_bytes,
             turn: plan.base.turn,
-            restless: 0,
+            immediate_timers: 0,
         })
     }
 
@@ -234,7 +234,7 @@ impl Rank {
             return now + self.turn;
         }
         if busy || self.choose_mail(now) {
-            self.restless = 0;
+            self.immediate_timers = 0;
             return now + self.turn + 100 * (received + found + sent) as Time;
         }
         self.sleep(now, around.healed)
@@ -252,8 +252,9 @@ impl Rank {
         let waits = |e: &&Endpoint| stack.has_queued(e.index) || !e.has_sent_all();
         let slow = self.endpoints.iter().filter(|e| e.slow_every.is_some()).filter(waits);
         let look = slow.map(|endpoint| endpoint.next_look).min().unwrap_or(Time::MAX);
-        self.restless = if timer <= now + self.turn { self.restless + 1 } else { 0 };
-        if self.restless > MAX_RESTLESS {
+        self.immediate_timers =
+            if timer <= now + self.turn { self.immediate_timers + 1 } else { 0 };
+        if self.immediate_timers > MAX_IMMEDIATE_TIMERS {
             let what = format!("rank {} spins: its stack has nothing to do, all the time", self.id);
             ledger::lock(&self.ledger).complain(what);
         }

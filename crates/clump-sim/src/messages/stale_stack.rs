@@ -25,15 +25,15 @@ pub(crate) struct StaleStack {
 }
 
 impl StaleStack {
-    /// Creates a stack at `seat` that claims to be rank `me` of that epoch.
+    /// Creates a stack at `socket` that claims to be rank `me` of that epoch.
     pub(crate) fn new(
         plan: &ClusterPlan,
         key: &JobKey,
         switch: &SharedSwitch,
-        (seat, me, epoch): (u32, u32, u32),
+        (socket, me, epoch): (u32, u32, u32),
     ) -> Result<Self, KeyError> {
-        let driver = Box::new(SimDriver::new(switch, seat));
-        switch.lock().attach(seat, true);
+        let driver = Box::new(SimDriver::new(switch, socket));
+        switch.lock().attach(socket, true);
         let stack =
             Stack::new(stack_config(plan, me, epoch), key, driver, Box::new(AcceptAllEndpoints))?;
         Ok(Self { me, stack, acts: 0 })

@@ -56,7 +56,7 @@ impl Cluster {
         let seed = plan.base.seed;
         let mut kernel = Kernel::new(KernelConfig {
             begin: 0,
-            // The last seat is the outsider's.
+            // The last socket is the outsider's.
             ports: vec![plan.base.port.clone(); plan.ranks as usize + 1],
             link: &plan.base.link,
             random: Random::new(mix(seed)),
@@ -284,9 +284,9 @@ impl World for Cluster {
         &mut self.kernel
     }
 
-    fn on_datagram(&mut self, now: Time, seat: u32) {
-        if self.ranks.get(seat as usize).is_some_and(|rank| rank.mode == Mode::Polling) {
-            self.kernel.wake(seat, now + self.plan.base.turn);
+    fn on_datagram(&mut self, now: Time, socket: u32) {
+        if self.ranks.get(socket as usize).is_some_and(|rank| rank.mode == Mode::Polling) {
+            self.kernel.wake(socket, now + self.plan.base.turn);
         }
     }
 

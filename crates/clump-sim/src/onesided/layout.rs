@@ -12,8 +12,8 @@ pub(crate) const TICKETS: u64 = 6;
 /// Offset of the signals of all ranks.
 const SIGNALS: u64 = 64;
 /// Offset of the mailbox slots of all ranks.
-const MAIL: u64 = 1 << 10;
-/// Slots of each rank, from [`MAIL`] on.
+const MAILBOXES: u64 = 1 << 10;
+/// Slots of each rank, from [`MAILBOXES`] on.
 pub(crate) const SLOTS: u64 = 16;
 /// Bytes of a slot.
 pub(crate) const SLOT: u64 = 64;
@@ -92,7 +92,7 @@ impl Layout {
 
     /// Returns the offset of message number `n` from a rank.
     pub(crate) fn slot(from: u32, n: u64) -> u64 {
-        MAIL + (u64::from(from) * SLOTS + n % SLOTS) * SLOT
+        MAILBOXES + (u64::from(from) * SLOTS + n % SLOTS) * SLOT
     }
 
     /// Returns the offset of a rank's part.

@@ -27,7 +27,7 @@ impl NetworkMode {
 /// A simulated cluster: ranks, network, programs and faults.
 #[derive(Debug, Clone)]
 pub struct OneSidedPlan {
-    /// Network, clocks and faults; a seat for each rank, and behind them for each interface.
+    /// Network, clocks and faults; a socket for each rank, and behind them for each interface.
     pub base: BasePlan,
     /// Node of each rank, ascending.
     pub node_of: Vec<u32>,

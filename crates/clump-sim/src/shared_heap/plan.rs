@@ -16,7 +16,7 @@ const USED_BYTES: usize = 24;
 /// A simulated cluster: ranks, their programs, network and faults.
 #[derive(Debug, Clone)]
 pub struct SharedHeapPlan {
-    /// Network, clocks and faults; a seat for each rank, and behind them for each interface.
+    /// Network, clocks and faults; a socket for each rank, and behind them for each interface.
     pub base: BasePlan,
     /// Node of each rank, ascending.
     pub node_of: Vec<u32>,

@@ -14,7 +14,7 @@ use clump_net::Batch;
 pub(super) struct Bench {
     pub(super) kernel: Kernel,
     pub(super) stations: Vec<BenchRank>,
-    /// Stream beside them, with the first two seats beyond theirs.
+    /// Stream beside them, with the first two sockets beyond theirs.
     tcp: Option<TcpStream>,
     pauses: Option<PauseSchedule>,
     batch: Batch,
@@ -48,17 +48,17 @@ impl Bench {
     /// disturbs them.
     pub(super) fn on_path(plan: &PathPlan, trace: bool) -> anyhow::Result<Self> {
         let ranks = plan.senders + 1;
-        let seats = ranks + if plan.beside_cubic { 2 } else { 0 };
+        let sockets = ranks + if plan.beside_cubic { 2 } else { 0 };
         // Cards are faster than the port that all share, so that what queues does so there.
         let card = Port { rate: CARD_FACTOR * plan.port.rate, ..plan.port.clone() };
-        let mut bench = Self::on((&plan.link, &card), plan.seed, (ranks, seats), trace)?;
+        let mut bench = Self::on((&plan.link, &card), plan.seed, (ranks, sockets), trace)?;
         let rate = plan.port.rate;
-        bench.kernel.schedule(0, PlannedFault::PortRate { seat: 0, rate });
+        bench.kernel.schedule(0, PlannedFault::PortRate { socket: 0, rate });
         for change in &plan.changes {
-            let rate = change.rate.map(|rate| PlannedFault::PortRate { seat: 0, rate });
+            let rate = change.rate.map(|rate| PlannedFault::PortRate { socket: 0, rate });
             let delayed = |delay| {
                 let link = LinkFaults { delay, ..plan.link.clone() };
-                (1..seats).map(move |to| (to, link.clone()))
+                (1..sockets).map(move |to| (to, link.clone()))
             };
             let links = change.delay.into_iter().flat_map(delayed).map(|(to, link)| {
                 PlannedFault::LinkChange { from: 0, to, both: true, link: Box::new(link) }
@@ -83,16 +83,16 @@ impl Bench {
     fn on(
         (link, port): (&LinkFaults, &Port),
         seed: u64,
-        (ranks, seats): (u32, u32),
+        (ranks, sockets): (u32, u32),
         trace: bool,
     ) -> anyhow::Result<Self> {
         let mut kernel = Kernel::new(KernelConfig {
             begin: 0,
-            ports: vec![port.clone(); seats as usize],
+            ports: vec![port.clone(); sockets as usize],
             link,
             random: Random::new(seed),
-            actors: seats,
-            sites: (0..seats).map(|seat| vec![seat]).collect(),
+            actors: sockets,
+            sites: (0..sockets).map(|socket| vec![socket]).collect(),
             max_events: u64::MAX,
             trace,
         });
@@ -167,8 +167,8 @@ impl World for Bench {
         &mut self.kernel
     }
 
-    fn on_datagram(&mut self, now: Time, seat: u32) {
-        self.kernel.wake(seat, now + TURN);
+    fn on_datagram(&mut self, now: Time, socket: u32) {
+        self.kernel.wake(socket, now + TURN);
     }
 
     fn on_turn(&mut self, now: Time, actor: u32) -> anyhow::Result<()> {

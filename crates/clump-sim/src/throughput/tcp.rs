@@ -26,11 +26,11 @@ struct Segment {
     arrived: bool,
 }
 
-/// Both ends of the stream, each at a seat of its own.
+/// Both ends of the stream, each at a socket of its own.
 #[derive(Debug)]
 pub(super) struct TcpStream {
     switch: SharedSwitch,
-    seats: [u32; 2],
+    sockets: [u32; 2],
     segment_bytes: usize,
     cubic: Cubic,
     /// Segments from `first` on that were sent.
@@ -50,14 +50,15 @@ pub(super) struct TcpStream {
 }
 
 impl TcpStream {
-    /// Creates a stream from one seat to another in segments that fill datagrams of so many bytes.
-    pub(super) fn new(switch: &SharedSwitch, seats: [u32; 2], datagram: usize) -> Self {
-        for seat in seats {
-            switch.lock().attach(seat, true);
+    /// Creates a stream from one socket to another in segments that fill datagrams of so many
+    /// bytes.
+    pub(super) fn new(switch: &SharedSwitch, sockets: [u32; 2], datagram: usize) -> Self {
+        for socket in sockets {
+            switch.lock().attach(socket, true);
         }
         Self {
             switch: switch.clone(),
-            seats,
+            sockets,
             segment_bytes: datagram,
             cubic: Cubic::new(),
             segments: VecDeque::new(),
@@ -79,9 +80,9 @@ impl TcpStream {
         self.expected * (self.segment_bytes - HEADER) as u64
     }
 
-    /// Does what there is to do at a seat. Returns the time of the next turn.
-    pub(super) fn act(&mut self, now: Time, seat: u32) -> Time {
-        if seat == self.seats[1] {
+    /// Does what there is to do at a socket. Returns the time of the next turn.
+    pub(super) fn act(&mut self, now: Time, socket: u32) -> Time {
+        if socket == self.sockets[1] {
             self.acknowledge();
             return Time::MAX;
         }
@@ -91,7 +92,7 @@ impl TcpStream {
         };
         let mut acked = 0;
         let switch = self.switch.clone();
-        while let Some(datagram) = { switch.lock().receive_plain(seat) } {
+        while let Some(datagram) = { switch.lock().receive_plain(socket) } {
             let Some((expected, segment)) = words(&datagram) else { continue };
             acked += self.on_ack(now, expected, segment);
         }
@@ -119,9 +120,9 @@ impl TcpStream {
     }
 
     fn acknowledge(&mut self) {
-        let [sender, seat] = self.seats;
+        let [sender, socket] = self.sockets;
         let mut switch = self.switch.lock();
-        while let Some(datagram) = switch.receive_plain(seat) {
+        while let Some(datagram) = switch.receive_plain(socket) {
             let Some(word) = datagram.get(..8).and_then(|word| word.try_into().ok()) else {
                 continue;
             };
@@ -138,7 +139,7 @@ impl TcpStream {
             let mut ack = vec![0; ACK_BYTES];
             ack[..8].copy_from_slice(&self.expected.to_le_bytes());
             ack[8..16].copy_from_slice(&segment.to_le_bytes());
-            switch.send_plain(seat, sender, ack);
+            switch.send_plain(socket, sender, ack);
         }
     }
 
@@ -198,7 +199,7 @@ impl TcpStream {
 
     /// Sends what the window allows. Returns true if the card took no more.
     fn send(&mut self, now: Time) -> bool {
-        let [seat, to] = self.seats;
+        let [socket, to] = self.sockets;
         let mut from = 0;
         while self.in_flight < self.cubic.segments() {
             let repeated = if self.lost == 0 {
@@ -212,7 +213,7 @@ impl TcpStream {
             let at = repeated.unwrap_or(self.segments.len());
             let mut datagram = vec![0; self.segment_bytes];
             datagram[..8].copy_from_slice(&(self.first + at as u64).to_le_bytes());
-            if !self.switch.lock().send_plain(seat, to, datagram) {
+            if !self.switch.lock().send_plain(socket, to, datagram) {
                 return true;
             }
             self.order += 1;

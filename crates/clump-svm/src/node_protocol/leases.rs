@@ -44,7 +44,7 @@ impl NodeProtocol {
     }
 
     /// Runs an event of the protocol: no rank stores a page that it has fetched meanwhile. What
-    /// ranks have stored is noted before, and which pages they may fetch is told behind it.
+    /// ranks have stored is noted before, and which pages they may fetch is published behind it.
     pub(super) fn run_event(
         &mut self,
         context: &mut dyn NodeRegions,
@@ -65,7 +65,7 @@ impl NodeProtocol {
     }
 
     /// Tells ranks that fetch by themselves what the node's copies depend on now, and those that
-    /// were answered up to which time they know. A rank that is told later has an older time.
+    /// were answered up to which time they know. A rank that is answered later has an older time.
     fn tell_times(&mut self, cells: &Cells) {
         let own_fetches = |(settings, _): &&(ProtocolSettings, _)| settings.own_fetches();
         let Some((_, state)) = self.state.as_ref().filter(own_fetches) else {

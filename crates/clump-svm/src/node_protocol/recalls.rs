@@ -43,7 +43,7 @@ impl NodeProtocol {
         }
     }
 
-    /// Notes the pages that a rank has found written and not told of: by releases without a call,
+    /// Notes the pages that a rank has found written and not reported: by releases without a call,
     /// or as they were taken away.
     pub(super) fn note_logged(&mut self, rank: u16, context: &mut dyn NodeRegions, cells: &Cells) {
         let log = WrittenLog::over(cells, log_place(u32::from(rank)));
@@ -76,7 +76,7 @@ impl NodeProtocol {
     ) {
         debug_assert!(usize::from(rank) < self.ranks.len(), "a rank of this node");
         let Some(local) = self.ranks.get_mut(usize::from(rank)) else { return };
-        // A rank that is about to enter is told of the wish with its entry.
+        // A rank that is about to enter reads the request with its entry.
         let has = local.locks.contains(&lock) && !local.awaits(RankWait::Lock(lock));
         if !has {
             return;
