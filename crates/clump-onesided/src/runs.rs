@@ -41,18 +41,34 @@ impl Range {
 pub struct AdvanceWord {
     offset: U64,
     value: U64,
-    adds: U64,
+    /// 0: to the value, 1: by the value, 2: to the value at least.
+    how: U64,
 }
 
 impl AdvanceWord {
     /// Creates the change of the word at `offset` to `value`.
     pub fn to(offset: u64, value: u64) -> Self {
-        Self { offset: U64::new(offset), value: U64::new(value), adds: U64::new(0) }
+        Self { offset: U64::new(offset), value: U64::new(value), how: U64::new(0) }
     }
 
     /// Creates the change of the word at `offset` by `value`.
     pub fn by(offset: u64, value: u64) -> Self {
-        Self { adds: U64::new(1), ..Self::to(offset, value) }
+        Self { how: U64::new(1), ..Self::to(offset, value) }
+    }
+
+    /// Creates the change of the word at `offset` to `value`, unless it is more.
+    pub fn at_least(offset: u64, value: u64) -> Self {
+        Self { how: U64::new(2), ..Self::to(offset, value) }
+    }
+
+    /// Returns the operation; none if another program wrote the change.
+    fn op(&self) -> Option<AtomicOp> {
+        match self.how.get() {
+            0 => Some(AtomicOp::Store),
+            1 => Some(AtomicOp::Add),
+            2 => Some(AtomicOp::Max),
+            _ => None,
+        }
     }
 
     /// Returns the offset of its word.
@@ -81,6 +97,7 @@ pub fn apply<'a>(
     for advance in advances {
         let cells = reach(advance.offset(), 8)?;
         cells.word(advance.offset()).ok_or(Refusal::Misaligned)?;
+        advance.op().ok_or(Refusal::Unknown)?;
     }
     if !rest.is_empty() {
         return Err(Refusal::Unknown);
@@ -94,7 +111,7 @@ pub fn apply<'a>(
     }
     debug_assert!(rest.is_empty(), "each byte belongs to a run");
     for advance in advances {
-        let op = if advance.adds.get() == 0 { AtomicOp::Store } else { AtomicOp::Add };
+        let op = advance.op().ok_or(Refusal::Unknown)?;
         let cells = reach(advance.offset(), 8)?;
         let of_word = (op, u64::WIDTH);
         execute(cells, advance.offset(), of_word, (advance.value.get(), 0));

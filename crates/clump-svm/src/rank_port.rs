@@ -406,25 +406,12 @@ impl DepositPort for RankPort {
         Ok(())
     }
 
-    fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
-        debug_assert!(at.is_multiple_of(8), "words are aligned");
-        self.checked(self.target(node)?.records.update(at, AtomicOp::Max, value))
-    }
-
-    fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), CallFailure> {
-        debug_assert!(node < self.rules.nodes, "a node of the job");
+    fn raise(&self, node: u16, words: &[(u64, u64)]) -> Result<(), CallFailure> {
+        debug_assert!(words.iter().all(|(at, _)| at.is_multiple_of(8)), "words are aligned");
         self.rma.fence();
-        self.raise(node, at, value)?;
-        if u32::from(node) == self.context.node().node() {
-            self.target(node)?.records.notify(at);
-        }
-        Ok(())
-    }
-
-    fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), CallFailure> {
-        debug_assert!(at.is_multiple_of(8), "words are aligned");
-        let target = &self.target(node)?.records;
-        self.checked(target.when(at, Comparison::AtLeast, least)).map(drop)
+        let advances: Vec<_> =
+            words.iter().map(|&(at, value)| AdvanceWord::at_least(at, value)).collect();
+        self.checked(self.target(node)?.records.apply(&[], &advances))
     }
 
     fn claim(&self, node: u16, at: u64, value: u64) -> Result<u64, CallFailure> {

@@ -11,10 +11,8 @@ const HEAD_BYTES: u64 = 256;
 pub const SLOTS: u64 = 1024;
 /// Words of notices of one writer that a node keeps.
 pub const RING_WORDS: u64 = 1 << 15;
-/// Flags for which a keeper has room: half of all numbers, since there are two nodes.
-const ROOM_FOR_FLAGS: u64 = 1 << 27;
-/// Locks for which a node has room: all numbers.
-const ROOM_FOR_LOCKS: u64 = 1 << 28;
+/// Locks, and flags, for which a node has room: all numbers.
+const ROOM: u64 = 1 << 28;
 
 /// Places in the memory of a node; the same at all nodes of a job. Offsets in bytes.
 ///
@@ -188,23 +186,22 @@ impl DepositLayout {
         self.pages_at() + (array * self.pages + u64::from(page)) * 8
     }
 
-    /// Returns the words of a flag at its keeper: its value, then intervals by writer; none beyond
-    /// the room for flags.
+    /// Returns the words of a flag, which each node has: its value, then intervals by writer; none
+    /// beyond the room for flags.
     pub fn flag(&self, flag: u64) -> Option<u64> {
-        let at = flag / self.nodes;
-        (at < ROOM_FOR_FLAGS).then(|| self.flags_at() + at * self.flag_bytes())
+        (flag < ROOM).then(|| self.flags_at() + flag * self.flag_bytes())
     }
 
     /// Returns the word that says where a lock is, as far as this node is concerned; none beyond
     /// the room for locks.
     pub fn token(&self, lock: u64) -> Option<u64> {
-        (lock < ROOM_FOR_LOCKS).then(|| self.locks_at() + lock * 8)
+        (lock < ROOM).then(|| self.locks_at() + lock * 8)
     }
 
     /// Returns the word of the node that asked last for a lock, counted from 1, at its keeper.
     pub fn tail(&self, lock: u64) -> u64 {
-        debug_assert!(lock < ROOM_FOR_LOCKS, "there is room for the lock");
-        self.locks_at() + (ROOM_FOR_LOCKS + lock) * 8
+        debug_assert!(lock < ROOM, "there is room for the lock");
+        self.locks_at() + (ROOM + lock) * 8
     }
 
     fn locks_at(&self) -> u64 {
@@ -212,21 +209,21 @@ impl DepositLayout {
     }
 
     fn flags_at(&self) -> u64 {
-        self.locks_at() + 2 * ROOM_FOR_LOCKS * 8
+        self.locks_at() + 2 * ROOM * 8
     }
 
     fn flag_bytes(&self) -> u64 {
         ((1 + self.nodes) * 8).next_multiple_of(64)
     }
 
-    /// Returns the keeper of a lock, a flag, or a page's claim.
+    /// Returns the keeper of a lock, or of a page's claim.
     pub fn keeper(&self, id: u64) -> u16 {
         (id % self.nodes) as u16
     }
 
     /// Returns the length of a node's memory; it is sparse.
     pub fn end(&self) -> u64 {
-        self.flags_at() + ROOM_FOR_FLAGS * self.flag_bytes()
+        self.flags_at() + ROOM * self.flag_bytes()
     }
 }
 
@@ -256,7 +253,7 @@ mod tests {
             let of_home = |home| [layout.needed(home, rank), layout.known(home, rank)];
             all.extend((0..3).flat_map(of_home).map(|at| (at, 8)));
         }
-        for lock in [0, 1, 7, ROOM_FOR_LOCKS - 1] {
+        for lock in [0, 1, 7, ROOM - 1] {
             all.extend([layout.token(lock).unwrap(), layout.tail(lock)].map(|at| (at, 8)));
         }
         all.extend((0..9).step_by(3).map(|flag| (layout.flag(flag).unwrap(), 4 * 8)));

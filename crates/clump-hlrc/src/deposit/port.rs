@@ -92,21 +92,12 @@ pub trait DepositPort {
     /// # Errors
     /// Fails if the node, or a rank, is lost.
     fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), Self::Error>;
-    /// Makes a word of any node at least `value`; does not wait for that.
+    /// Makes words of any node at least so much, one behind the other and behind all that this
+    /// thread has written there; does not wait for that.
     ///
     /// # Errors
     /// Fails if the node, or a rank, is lost.
-    fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), Self::Error>;
-    /// Does the same, also at the own node, behind all words that this thread has raised there.
-    ///
-    /// # Errors
-    /// Fails if the node, or a rank, is lost.
-    fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), Self::Error>;
-    /// Waits until a word of any node is at least `least`.
-    ///
-    /// # Errors
-    /// Fails if the node, or a rank, is lost.
-    fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), Self::Error>;
+    fn raise(&self, node: u16, words: &[(u64, u64)]) -> Result<(), Self::Error>;
     /// Writes a word of another node if it is 0. Returns the word that is there then.
     ///
     /// # Errors

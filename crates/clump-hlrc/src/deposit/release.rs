@@ -40,10 +40,12 @@ impl Publisher {
         let written = self.written(port, number, written)?;
         for (home, runs) in &written.runs {
             if self.node.config.acquires_at_faults {
-                port.raise(*home, self.node.layout.announced(self.node.config.node), number)?;
+                let announced = self.node.layout.announced(self.node.config.node);
+                port.raise(*home, &[(announced, number)])?;
             }
             port.deposit_runs(*home, runs)?;
-            port.raise_behind(*home, self.node.layout.arrived(self.node.job_rank()), number)?;
+            let arrived = self.node.layout.arrived(self.node.job_rank());
+            port.raise(*home, &[(arrived, number)])?;
         }
         self.wait_completed(port, number - 1)?;
         self.notify(port, (number, &written), ranks_of)?;

@@ -5,8 +5,8 @@ use crate::deposit::port::DepositPort;
 use crate::deposit::rank::DepositRank;
 
 impl DepositRank {
-    /// Makes a flag at least `value`, behind what this rank has published. Returns false if there
-    /// is no such flag.
+    /// Makes a flag at least `value` at all nodes, behind what this rank has published. Returns
+    /// false if there is no such flag.
     ///
     /// # Errors
     /// Fails if a node, or a rank, is lost.
@@ -16,10 +16,12 @@ impl DepositRank {
         flag: u64,
         value: u64,
     ) -> Result<bool, P::Error> {
-        let (keeper, me) = (self.node.layout.keeper(flag), u64::from(self.node.config.node));
         let Some(at) = self.node.layout.flag(flag) else { return Ok(false) };
-        port.raise(keeper, at + 8 * (1 + me), port.load(DepositLayout::CLOSED))?;
-        port.raise_behind(keeper, at, value)?;
+        let own = at + 8 * (1 + u64::from(self.node.config.node));
+        let words = [(own, port.load(DepositLayout::CLOSED)), (at, value)];
+        for node in 0..self.node.layout.nodes() {
+            port.raise(node, &words)?;
+        }
         Ok(true)
     }
 
@@ -34,11 +36,12 @@ impl DepositRank {
         flag: u64,
         value: u64,
     ) -> Result<bool, P::Error> {
-        let keeper = self.node.layout.keeper(flag);
         let Some(at) = self.node.layout.flag(flag) else { return Ok(false) };
-        port.wait_at(keeper, at, value)?;
+        port.wait_deposited(at, value)?;
         let mut time = self.node.layout.no_time();
-        port.read_words(keeper, at + 8, &mut time)?;
+        for (place, number) in (at + 8..).step_by(8).zip(&mut time) {
+            *number = port.load(place);
+        }
         self.consume(port, &mut time)?;
         Ok(true)
     }

@@ -259,7 +259,9 @@ impl DepositPort for Port {
     }
 
     fn wait_deposited(&self, at: u64, least: u64) -> Result<(), Infallible> {
-        self.wait_at(self.node, at, least)
+        let node = usize::from(self.node);
+        self.cluster.wait(self.thread, Box::new(move |state| state.nodes[node].word(at) >= least));
+        Ok(())
     }
 
     fn wake(&self, _: u64) {}
@@ -331,19 +333,19 @@ impl DepositPort for Port {
         Ok(())
     }
 
-    fn raise(&self, node: u16, at: u64, value: u64) -> Result<(), Infallible> {
-        self.send(node, 0, Change::Raise { at, value });
-        Ok(())
-    }
-
-    fn raise_behind(&self, node: u16, at: u64, value: u64) -> Result<(), Infallible> {
+    fn raise(&self, node: u16, words: &[(u64, u64)]) -> Result<(), Infallible> {
         self.fence();
-        self.raise(node, at, value)
-    }
-
-    fn wait_at(&self, node: u16, at: u64, least: u64) -> Result<(), Infallible> {
-        let node = usize::from(node);
-        self.cluster.wait(self.thread, Box::new(move |state| state.nodes[node].word(at) >= least));
+        let mut behind = 0;
+        for &(at, value) in words {
+            if node == self.node {
+                self.with(|memory| {
+                    let word = memory.words.entry(at).or_default();
+                    *word = value.max(*word);
+                });
+            } else {
+                behind = self.send(node, behind, Change::Raise { at, value }) + 1;
+            }
+        }
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl Apply {
 
 impl Service for Apply {
     fn id(&self) -> ServiceId {
-        ServiceId { name: "apply", version: 1, first: code::APPLY, count: 1 }
+        ServiceId { name: "apply", version: 2, first: code::APPLY, count: 1 }
     }
 
     fn handle(
