@@ -103,9 +103,11 @@ pub const FREE_CODE: u8 = 0x68;
 pub mod code {
     /// `... kind` and updates or indexes: operations of one kind on words, by index from `offset`.
     pub const BATCH: u8 = super::FIRST_CODE;
-    /// Ranges as payload: answered by their bytes, one after the other.
+    /// Ranges as payload, and maybe `second before behind`: the first `before` ranges and the last
+    /// `behind` are of the segment `second`. Answered by their bytes, one after the other.
     pub const GATHER: u8 = super::FIRST_CODE + 1;
-    /// `... runs advances`: runs to write, and words that change after them.
+    /// `... runs advances [second]`: runs to write, and words, maybe of the segment `second`, that
+    /// change after them.
     pub const APPLY: u8 = super::FIRST_CODE + 2;
     /// `... comparison value`: answered by the word, once it compares in this way.
     pub const WHEN: u8 = super::FIRST_CODE + 3;

@@ -77,26 +77,29 @@ impl AdvanceWord {
     }
 }
 
-/// Writes runs, whose bytes are contiguous in `data`, and then changes words. `reach` checks a
-/// range. Writes nothing if any is refused.
+/// Writes runs, whose bytes are contiguous in `data`, and then changes words. Writes nothing if
+/// any is refused.
 ///
 /// # Errors
 /// Fails with the reason if one is refused, or if bytes are left over or missing.
-pub fn apply<'a>(
-    runs: &[Range],
-    advances: &[AdvanceWord],
+pub fn apply(
+    (runs, run_cells): (&[Range], &Cells),
+    (advances, word_cells): (&[AdvanceWord], &Cells),
     data: &[u8],
-    mut reach: impl FnMut(u64, u64) -> Result<&'a Cells, Refusal>,
 ) -> Result<(), Refusal> {
     let mut rest = data;
     for run in runs {
-        reach(run.offset(), run.bytes())?;
+        if !run_cells.holds(run.offset(), run.bytes()) {
+            return Err(Refusal::OutOfBounds);
+        }
         let bytes = usize::try_from(run.bytes()).map_err(|_| Refusal::OutOfBounds)?;
         rest = rest.get(bytes..).ok_or(Refusal::Unknown)?;
     }
     for advance in advances {
-        let cells = reach(advance.offset(), 8)?;
-        cells.word(advance.offset()).ok_or(Refusal::Misaligned)?;
+        if !word_cells.holds(advance.offset(), 8) {
+            return Err(Refusal::OutOfBounds);
+        }
+        word_cells.word(advance.offset()).ok_or(Refusal::Misaligned)?;
         advance.op().ok_or(Refusal::Unknown)?;
     }
     if !rest.is_empty() {
@@ -105,16 +108,15 @@ pub fn apply<'a>(
     rest = data;
     for run in runs {
         let (bytes, behind) = rest.split_at(run.bytes() as usize);
-        let written = reach(run.offset(), run.bytes())?.write(run.offset(), bytes);
+        let written = run_cells.write(run.offset(), bytes);
         debug_assert!(written, "what may be accessed is mapped");
         rest = behind;
     }
     debug_assert!(rest.is_empty(), "each byte belongs to a run");
     for advance in advances {
         let op = advance.op().ok_or(Refusal::Unknown)?;
-        let cells = reach(advance.offset(), 8)?;
         let of_word = (op, u64::WIDTH);
-        execute(cells, advance.offset(), of_word, (advance.value.get(), 0));
+        execute(word_cells, advance.offset(), of_word, (advance.value.get(), 0));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use clump_am::RankContext;
 use clump_hlrc::Diff;
 use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes, PagePart};
 use clump_onesided::protocol::MAX_PIECE;
-use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
+use clump_onesided::{AdvanceWord, AtomicOp, Comparison, Range as Bytes};
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, Ordering};
 use clump_rma::{HeldClaim, LockTable, Rma, SegmentName, Target};
@@ -370,29 +370,41 @@ impl DepositPort for RankPort {
             return self.ask_pages(home, (pages, to), (at, words));
         }
         let target = self.target(home)?;
-        let mut first = vec![0; size_of_val(arrived)];
-        let mut bytes = vec![0; size_of_val(words)];
-        let all = self.rma.phase(|phase| {
-            if !first.is_empty() {
-                phase.get_bytes(&target.records, before, &mut first)?;
+        let (first, last) = (size_of_val(arrived), size_of_val(words));
+        let mut bytes = vec![0; first + last];
+        if bytes.len() + size_of_val(to) <= MAX_PIECE {
+            bytes.resize(bytes.len() + size_of_val(to), 0);
+            let frames: Vec<_> =
+                pages.iter().map(|&page| Bytes::new(place(page), PAGE as u64)).collect();
+            let around = (Bytes::new(before, first as u64), Bytes::new(at, last as u64));
+            let around = (&target.records, &[around.0][..], &[around.1][..]);
+            self.checked(target.heap.gather_between(&frames, around, &mut bytes))?;
+            to.as_flattened_mut().copy_from_slice(&bytes[first..bytes.len() - last]);
+        } else {
+            let (first, last) = bytes.split_at_mut(first);
+            let all = self.rma.phase(|phase| {
+                if !first.is_empty() {
+                    phase.get_bytes(&target.records, before, first)?;
+                    self.rma.fence();
+                }
+                let (mut pages, mut rest) = (pages, to);
+                while let Some(&first) = pages.first() {
+                    let follow =
+                        (first..).zip(pages).take_while(|(due, page)| due == *page).count();
+                    let (run, behind) = rest.split_at_mut(follow);
+                    phase.get_bytes(&target.heap, place(first), run.as_flattened_mut())?;
+                    (pages, rest) = (pages.get(follow..).unwrap_or_default(), behind);
+                }
+                if last.is_empty() {
+                    return Ok(());
+                }
                 self.rma.fence();
-            }
-            let (mut pages, mut rest) = (pages, to);
-            while let Some(&first) = pages.first() {
-                let follow = (first..).zip(pages).take_while(|(due, page)| due == *page).count();
-                let (run, behind) = rest.split_at_mut(follow);
-                phase.get_bytes(&target.heap, place(first), run.as_flattened_mut())?;
-                (pages, rest) = (pages.get(follow..).unwrap_or_default(), behind);
-            }
-            if bytes.is_empty() {
-                return Ok(());
-            }
-            self.rma.fence();
-            phase.get_bytes(&target.records, at, &mut bytes)
-        });
-        self.checked(all)?;
-        copy_words(&first, arrived);
-        copy_words(&bytes, words);
+                phase.get_bytes(&target.records, at, last)
+            });
+            self.checked(all)?;
+        }
+        copy_words(&bytes[..first], arrived);
+        copy_words(&bytes[bytes.len() - last..], words);
         Ok(())
     }
 
@@ -441,25 +453,35 @@ impl DepositPort for RankPort {
         self.checked(self.target(node)?.records.apply(&[], &[AdvanceWord::by(at, bits)]))
     }
 
-    fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), CallFailure> {
+    fn deposit_runs(
+        &self,
+        home: u16,
+        runs: &[DepositedRun],
+        (at, value): (u64, u64),
+    ) -> Result<(), CallFailure> {
         debug_assert!(!runs.is_empty(), "there is something to deposit");
         debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
         self.rma.fence();
-        let target = &self.target(home)?.heap;
-        let (mut batch, mut bytes) = (Vec::new(), 0);
+        let target = self.target(home)?;
+        let word = [AdvanceWord::at_least(at, value)];
+        let (mut batch, mut bytes, mut is_one) = (Vec::new(), WORD_HEAD, true);
         for run in runs {
             for (first, data) in run.diff.runs() {
                 let more = RUN_HEAD + data.len();
                 debug_assert!(first + data.len() <= PAGE, "a run of one page");
                 if bytes + more > MAX_PIECE {
-                    self.checked(target.apply(&batch, &[]))?;
-                    (batch, bytes) = (Vec::new(), 0);
+                    self.checked(target.heap.apply(&batch, &[]))?;
+                    (batch, bytes, is_one) = (Vec::new(), WORD_HEAD, false);
                 }
                 batch.push((place(run.page) + first as u64, data));
                 bytes += more;
             }
         }
-        if batch.is_empty() { Ok(()) } else { self.checked(target.apply(&batch, &[])) }
+        if !is_one {
+            // Behind the bytes that went before.
+            self.rma.fence();
+        }
+        self.checked(target.heap.apply_beside(&batch, (&target.records, &word)))
     }
 
     fn deposit_notices(

@@ -118,11 +118,17 @@ pub trait DepositPort {
     /// # Errors
     /// Fails if the node, or a rank, is lost.
     fn grant(&self, node: u16, at: u64, bits: u64) -> Result<(), Self::Error>;
-    /// Writes runs into the frames of pages at their home, behind all words written there before.
+    /// Writes runs into the frames of pages at their home, behind all words written there before,
+    /// and makes a word of the home at least so much behind them.
     ///
     /// # Errors
     /// Fails if the home, or a rank, is lost.
-    fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), Self::Error>;
+    fn deposit_runs(
+        &self,
+        home: u16,
+        runs: &[DepositedRun],
+        word: (u64, u64),
+    ) -> Result<(), Self::Error>;
     /// Writes parts of `words` to places of another node, behind all that this thread has written
     /// there, and then, behind them, the words of a slot, its first word last.
     ///

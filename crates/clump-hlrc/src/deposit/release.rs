@@ -43,9 +43,8 @@ impl Publisher {
                 let announced = self.node.layout.announced(self.node.config.node);
                 port.raise(*home, &[(announced, number)])?;
             }
-            port.deposit_runs(*home, runs)?;
             let arrived = self.node.layout.arrived(self.node.job_rank());
-            port.raise(*home, &[(arrived, number)])?;
+            port.deposit_runs(*home, runs, (arrived, number))?;
         }
         self.wait_completed(port, number - 1)?;
         self.notify(port, (number, &written), ranks_of)?;

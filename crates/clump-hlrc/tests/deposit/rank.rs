@@ -382,7 +382,12 @@ impl DepositPort for Port {
         Ok(())
     }
 
-    fn deposit_runs(&self, home: u16, runs: &[DepositedRun]) -> Result<(), Infallible> {
+    fn deposit_runs(
+        &self,
+        home: u16,
+        runs: &[DepositedRun],
+        word: (u64, u64),
+    ) -> Result<(), Infallible> {
         self.fence();
         for run in runs {
             for (first, bytes) in run.diff.runs() {
@@ -390,7 +395,7 @@ impl DepositPort for Port {
                 self.send(home, 0, Change::Bytes { page: run.page, first, bytes });
             }
         }
-        Ok(())
+        self.raise(home, &[word])
     }
 
     fn deposit_notices(

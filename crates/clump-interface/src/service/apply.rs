@@ -1,9 +1,10 @@
 //! The service *apply*: several runs are written, and then words change: a rank that sees one of
-//! the words changed sees all runs.
+//! the words changed sees all runs. The words may be of another segment.
 
 use super::{Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup};
 use clump_onesided::protocol::code;
 use clump_onesided::{AdvanceWord, Range, Refusal, runs};
+use clump_shm::export::SegmentName;
 use zerocopy::FromBytes;
 
 /// Executor of applies.
@@ -14,7 +15,11 @@ impl Apply {
         request: &ServiceRequest<'_>,
         context: &mut ServiceContext<'_>,
     ) -> Result<ServiceOutcome, Refusal> {
-        let &[runs, advances] = request.words else { return Err(Refusal::Unknown) };
+        let (runs, advances, words) = match *request.words {
+            [runs, advances] => (runs, advances, request.segment),
+            [runs, advances, words] => (runs, advances, SegmentName::from_bits(words)),
+            _ => return Err(Refusal::Unknown),
+        };
         let whole = |n: u64, each: usize| usize::try_from(n).ok().and_then(|n| n.checked_mul(each));
         let cut = |from: &'_ [u8], n: u64, each: usize| whole(n, each).filter(|n| *n <= from.len());
         let at = cut(request.payload, runs, size_of::<Range>()).ok_or(Refusal::Unknown)?;
@@ -31,17 +36,18 @@ impl Apply {
             context.segment(segment, run.offset(), run.bytes())?;
         }
         for advance in advances {
-            context.segment(segment, advance.offset(), 8)?;
+            context.segment(words, advance.offset(), 8)?;
         }
-        let cells = context.segment(segment, 0, 0)?;
-        runs::apply(runs, advances, data, |_, _| Ok(cells))?;
+        let cells = context.segment(segment, 0, 0)?.clone();
+        let word_cells = context.segment(words, 0, 0)?.clone();
+        runs::apply((runs, &cells), (advances, &word_cells), data)?;
         for run in runs {
             context.changed(segment, run.offset(), run.bytes());
         }
         for advance in advances {
-            context.changed(segment, advance.offset(), 8);
+            context.changed(words, advance.offset(), 8);
         }
-        context.wake(segment.rank());
+        context.wake(words.rank());
         Ok(ServiceOutcome::Done)
     }
 }

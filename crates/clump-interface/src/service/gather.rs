@@ -1,8 +1,11 @@
-//! The service *gather*: several ranges of a segment, in one answer.
+//! The service *gather*: several ranges of a segment, and around them ranges of another, in one
+//! answer.
 
 use super::{Service, ServiceContext, ServiceId, ServiceOutcome, ServiceRequest, Ticket, Wakeup};
 use clump_onesided::protocol::{MAX_PIECE, code};
 use clump_onesided::{Range, Refusal};
+use clump_os::sync::{Ordering, fence};
+use clump_shm::export::SegmentName;
 use zerocopy::FromBytes;
 
 /// Executor of gathers.
@@ -14,10 +17,23 @@ impl Gather {
         context: &mut ServiceContext<'_>,
     ) -> Result<ServiceOutcome, Refusal> {
         let ranges = <[Range]>::ref_from_bytes(request.payload).map_err(|_| Refusal::Unknown)?;
+        let (second, own) = match *request.words {
+            [] => (request.segment, 0..ranges.len()),
+            [second, before, behind] => {
+                let before = usize::try_from(before).map_err(|_| Refusal::Unknown)?;
+                let behind = usize::try_from(behind).map_err(|_| Refusal::Unknown)?;
+                let end = ranges.len().checked_sub(behind).filter(|&end| before <= end);
+                (SegmentName::from_bits(second), before..end.ok_or(Refusal::Unknown)?)
+            }
+            _ => return Err(Refusal::Unknown),
+        };
         let (memory, bytes) = context.parts();
         debug_assert!(bytes.is_empty(), "an answer begins empty");
-        for range in ranges {
-            let cells = memory.segment(request.segment, range.offset(), range.bytes())?;
+        for (number, range) in ranges.iter().enumerate() {
+            let name = if own.contains(&number) { request.segment } else { second };
+            let cells = memory.segment(name, range.offset(), range.bytes())?;
+            // Ranges are read in their order.
+            fence(Ordering::Acquire);
             let begin = bytes.len();
             let end = (range.bytes() as usize).checked_add(begin).filter(|&end| end <= MAX_PIECE);
             bytes.resize(end.ok_or(Refusal::Overloaded)?, 0);
@@ -32,7 +48,7 @@ impl Gather {
 
 impl Service for Gather {
     fn id(&self) -> ServiceId {
-        ServiceId { name: "gather", version: 1, first: code::GATHER, count: 1 }
+        ServiceId { name: "gather", version: 2, first: code::GATHER, count: 1 }
     }
 
     fn handle(

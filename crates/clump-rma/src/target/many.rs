@@ -10,6 +10,7 @@ use clump_onesided::protocol::{MAX_PIECE, code};
 use clump_onesided::runs::{self, MAX_RANGES};
 use clump_onesided::{AdvanceWord, AnswerSink, AtomicOp, Comparison, Range, Update};
 use clump_os::clock;
+use clump_shm::cells::Cells;
 use clump_shm::rank::WaitReason;
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -207,6 +208,18 @@ impl Target {
     /// Fails if runs and changes together take more than 16 KiB, with 16 bytes for each run and 24
     /// for each change; else as [`Target::put_bytes`] does.
     pub fn apply(&self, runs: &[(u64, &[u8])], advances: &[AdvanceWord]) -> Result<()> {
+        self.apply_beside(runs, (self, advances))
+    }
+
+    /// Does the same with words of another segment of the same node.
+    ///
+    /// # Errors
+    /// Fails as [`Target::apply`] does, and if the segment is of another node.
+    pub fn apply_beside(
+        &self,
+        runs: &[(u64, &[u8])],
+        (words, advances): (&Self, &[AdvanceWord]),
+    ) -> Result<()> {
         let no = |offset, why| refused(self.name, offset, why);
         let ranges: Vec<_> =
             runs.iter().map(|(at, bytes)| Range::new(*at, bytes.len() as u64)).collect();
@@ -217,23 +230,78 @@ impl Target {
         if load.len() > MAX_PIECE {
             return Err(no(0, Refusal::Overloaded));
         }
+        if self.node != words.node {
+            return Err(no(0, Refusal::NoSuchSegment));
+        }
         if self.near.is_none() {
-            let words = [self.name.to_bits(), 0, 0, runs.len() as u64, advances.len() as u64];
+            let counts = [runs.len() as u64, advances.len() as u64];
+            let second = words.name.to_bits();
+            let all = [self.name.to_bits(), 0, 0, counts[0], counts[1], second];
+            let used = if words.name == self.name { 5 } else { 6 };
             let load = RequestPayload::Bytes(&load);
-            return self.inner.send(self.node, code::APPLY, &words, load);
+            return self.inner.send(self.node, code::APPLY, &all[..used], load);
         }
         debug_assert_eq!(data, size_of_val(&*ranges) + size_of_val(advances), "heads, then data");
         let ends = ranges.iter().map(|range| range.offset().checked_add(range.bytes()));
-        let ends = ends.chain(advances.iter().map(|advance| advance.offset().checked_add(8)));
-        let mut end = 0;
-        for one in ends {
-            end = end.max(one.ok_or_else(|| no(0, Refusal::OutOfBounds))?);
-        }
-        let cells = self.reach(0, end)?.ok_or_else(|| no(0, Refusal::NoSuchSegment))?;
+        let cells = self.near_until(ends)?;
+        let ends = advances.iter().map(|advance| advance.offset().checked_add(8));
+        let word_cells = words.near_until(ends)?;
         let data = load.get(data..).unwrap_or_default();
-        runs::apply(&ranges, advances, data, |_, _| Ok(cells)).map_err(|why| no(0, why))?;
-        self.wake();
-        advances.iter().for_each(|advance| self.notify(advance.offset()));
+        runs::apply((&ranges, cells), (advances, word_cells), data).map_err(|why| no(0, why))?;
+        words.wake();
+        advances.iter().for_each(|advance| words.notify(advance.offset()));
+        Ok(())
+    }
+
+    /// Returns the cells of a near segment, if they reach so far.
+    fn near_until(&self, mut ends: impl Iterator<Item = Option<u64>>) -> Result<&Cells> {
+        let no = |why| refused(self.name, 0, why);
+        let end = ends.try_fold(0, |end: u64, one| one.map(|one| end.max(one)));
+        let end = end.ok_or_else(|| no(Refusal::OutOfBounds))?;
+        self.reach(0, end)?.ok_or_else(|| no(Refusal::NoSuchSegment))
+    }
+
+    /// Reads ranges of a second segment of the same node, then ranges of this one, then others of
+    /// the second, all into `to`, one after the other and in this order: in one answer, of 16 KiB
+    /// at most.
+    ///
+    /// # Errors
+    /// Fails if `to` is not as long as all ranges together, or too long for an answer, and if the
+    /// second segment is of another node; else as [`Target::gather`] does.
+    pub fn gather_between(
+        &self,
+        ranges: &[Range],
+        (second, before, behind): (&Self, &[Range], &[Range]),
+        to: &mut [u8],
+    ) -> Result<()> {
+        let all: Vec<_> = before.iter().chain(ranges).chain(behind).copied().collect();
+        let bytes = all.iter().try_fold(0, |sum: u64, range| sum.checked_add(range.bytes()));
+        if bytes != Some(to.len() as u64) || to.len() > MAX_PIECE || all.len() > MAX_RANGES {
+            return Err(refused(self.name, 0, Refusal::Overloaded));
+        }
+        if self.node != second.node {
+            return Err(refused(second.name, 0, Refusal::NoSuchSegment));
+        }
+        if self.near.is_none() && !to.is_empty() {
+            let counts = (before.len() as u64, behind.len() as u64);
+            let words = |cookie| {
+                let name = second.name.to_bits();
+                [self.name.to_bits(), 0, cookie, name, counts.0, counts.1]
+            };
+            let sink = AnswerSink::Buffer(NonNull::from(&mut *to).cast(), to.len());
+            let load = RequestPayload::Bytes(all.as_bytes());
+            let cookie = self.inner.begin(self.node, code::GATHER, sink, words, load)?;
+            // Taken from the requester there, however it ends.
+            return self.inner.await_one(cookie).map(drop);
+        }
+        let own = before.len()..all.len() - behind.len();
+        let mut rest = to;
+        for (number, range) in all.iter().enumerate() {
+            let (here, later) = rest.split_at_mut(range.bytes() as usize);
+            let target = if own.contains(&number) { self } else { second };
+            target.get_bytes(range.offset(), here)?;
+            rest = later;
+        }
         Ok(())
     }
 
