@@ -8,7 +8,7 @@ const LIMITS: [(&str, [usize; 2]); 5] = [
     ("walk_in_one_node", [8, 6]),
     ("walk_out_between_nodes", [61, 33]),
     ("walk_in_between_nodes", [101, 54]),
-    ("walk_acknowledge_between_nodes", [36, 28]),
+    ("walk_acknowledge_between_nodes", [24, 22]),
 ];
 
 /// Returns a text for each count above its limit, and for each step without one.
