@@ -2,7 +2,7 @@
 //! 4): ranks carry it out at their own synchronous points, and nobody else does.
 //!
 //! Each node keeps words for all others ([`DepositLayout`]), which their ranks read and write by
-//! one-sided operations. A release deposits what was written into the homes' pages, behind it a word
+//! one-sided operations. A release deposits what was written in the homes' pages, behind it a word
 //! at each home, and its notices at all nodes; it waits for nothing. An acquire waits for the
 //! notices that it needs. A fetch reads the words of the home before the page, and is repeated if
 //! bytes that the node must see have not arrived there.

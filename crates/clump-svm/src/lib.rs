@@ -45,6 +45,7 @@ mod heap_rights;
 mod heap_service;
 mod heap_view;
 mod held_lease;
+mod home_frames;
 mod keeper;
 mod kept_locks;
 mod local_rank;

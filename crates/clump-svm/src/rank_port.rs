@@ -3,6 +3,7 @@
 
 use crate::asked_reads::AskedRead;
 use crate::caller::{CallFailure, Caller, check_deaths};
+use crate::home_frames::{HomeFrames, RUN_HEAD, WORD_HEAD, copy_words, place};
 use crate::mailbox::{HEAP_REGION, LOCK_REGION, RECORD_REGION, TWIN_REGION, result};
 use crate::node_pages::{PAGE, difference};
 use crate::read_ahead::ReadAhead;
@@ -11,7 +12,7 @@ use clump_am::RankContext;
 use clump_hlrc::Diff;
 use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes, PagePart};
 use clump_onesided::protocol::MAX_PIECE;
-use clump_onesided::{AdvanceWord, AtomicOp, Comparison, Range as Bytes};
+use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, Ordering};
 use clump_rma::{HeldClaim, LockTable, Rma, SegmentName, Target};
@@ -29,9 +30,6 @@ use std::time::Duration;
 const NAP: Duration = Duration::from_millis(20);
 /// Sleep between looks at a word that an interface changes without waking this rank.
 const GLANCE: Duration = Duration::from_micros(50);
-/// Bytes of heads in a request: one for each run, and one for each word behind the runs.
-const RUN_HEAD: usize = 16;
-const WORD_HEAD: usize = 24;
 
 /// Ports opened so far.
 static PORTS: AtomicU32 = AtomicU32::new(0);
@@ -166,6 +164,11 @@ impl RankPort {
         self.nodes.get(usize::from(node)).ok_or(CallFailure::Result(result::MISUSE))
     }
 
+    fn frames_at(&self, home: u16) -> Result<HomeFrames<'_>, CallFailure> {
+        let NodeTargets { records, heap } = self.target(home)?;
+        Ok(HomeFrames { rma: &self.rma, records, heap })
+    }
+
     /// Returns the reason of a failed operation.
     fn failed(&self, error: &clump_rma::Error) -> CallFailure {
         match check_deaths(&self.context) {
@@ -250,16 +253,6 @@ impl RankPort {
         debug_assert_eq!(bytes.len(), size_of_val(words), "all of them");
         self.checked(self.target(node)?.records.put_bytes(at, &bytes))
     }
-}
-
-fn copy_words(bytes: &[u8], to: &mut [u64]) {
-    let (found, _) = bytes.as_chunks::<8>();
-    debug_assert_eq!(found.len(), to.len(), "bytes of these words");
-    to.iter_mut().zip(found).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
-}
-
-fn place(page: u32) -> u64 {
-    u64::from(page) * PAGE as u64
 }
 
 impl DepositPort for RankPort {
@@ -369,43 +362,8 @@ impl DepositPort for RankPort {
             }
             return self.ask_pages(home, (pages, to), (at, words));
         }
-        let target = self.target(home)?;
-        let (first, last) = (size_of_val(arrived), size_of_val(words));
-        let mut bytes = vec![0; first + last];
-        if bytes.len() + size_of_val(to) <= MAX_PIECE {
-            bytes.resize(bytes.len() + size_of_val(to), 0);
-            let frames: Vec<_> =
-                pages.iter().map(|&page| Bytes::new(place(page), PAGE as u64)).collect();
-            let around = (Bytes::new(before, first as u64), Bytes::new(at, last as u64));
-            let around = (&target.records, &[around.0][..], &[around.1][..]);
-            self.checked(target.heap.gather_between(&frames, around, &mut bytes))?;
-            to.as_flattened_mut().copy_from_slice(&bytes[first..bytes.len() - last]);
-        } else {
-            let (first, last) = bytes.split_at_mut(first);
-            let all = self.rma.phase(|phase| {
-                if !first.is_empty() {
-                    phase.get_bytes(&target.records, before, first)?;
-                    self.rma.fence();
-                }
-                let (mut pages, mut rest) = (pages, to);
-                while let Some(&first) = pages.first() {
-                    let follow =
-                        (first..).zip(pages).take_while(|(due, page)| due == *page).count();
-                    let (run, behind) = rest.split_at_mut(follow);
-                    phase.get_bytes(&target.heap, place(first), run.as_flattened_mut())?;
-                    (pages, rest) = (pages.get(follow..).unwrap_or_default(), behind);
-                }
-                if last.is_empty() {
-                    return Ok(());
-                }
-                self.rma.fence();
-                phase.get_bytes(&target.records, at, last)
-            });
-            self.checked(all)?;
-        }
-        copy_words(&bytes[..first], arrived);
-        copy_words(&bytes[bytes.len() - last..], words);
-        Ok(())
+        let fetched = self.frames_at(home)?.fetch((before, arrived), (pages, to), (at, words));
+        self.checked(fetched)
     }
 
     fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), CallFailure> {
@@ -461,27 +419,8 @@ impl DepositPort for RankPort {
     ) -> Result<(), CallFailure> {
         debug_assert!(!runs.is_empty(), "there is something to deposit");
         debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
-        self.rma.fence();
-        let target = self.target(home)?;
-        let word = [AdvanceWord::at_least(at, value)];
-        let (mut batch, mut bytes, mut is_one) = (Vec::new(), WORD_HEAD, true);
-        for run in runs {
-            for (first, data) in run.diff.runs() {
-                let more = RUN_HEAD + data.len();
-                debug_assert!(first + data.len() <= PAGE, "a run of one page");
-                if bytes + more > MAX_PIECE {
-                    self.checked(target.heap.apply(&batch, &[]))?;
-                    (batch, bytes, is_one) = (Vec::new(), WORD_HEAD, false);
-                }
-                batch.push((place(run.page) + first as u64, data));
-                bytes += more;
-            }
-        }
-        if !is_one {
-            // Behind the bytes that went before.
-            self.rma.fence();
-        }
-        self.checked(target.heap.apply_beside(&batch, (&target.records, &word)))
+        let deposited = self.frames_at(home)?.deposit(runs, (at, value));
+        self.checked(deposited)
     }
 
     fn deposit_notices(

@@ -15,8 +15,8 @@
 //! ```
 
 use crate::deposit::layout::DepositLayout;
+use crate::deposit::node_side::NodeSide;
 use crate::deposit::port::DepositPort;
-use crate::deposit::rank::DepositRank;
 
 /// Set while the lock is at the node.
 const HERE: u64 = 1 << 63;
@@ -68,41 +68,37 @@ impl Token {
     }
 }
 
-impl DepositRank {
-    /// Acquires a lock, and consumes what was published before its last release. One rank of a node
-    /// at a time, which others of the node wait for: from here to the release. Returns false if
-    /// there is no such lock.
-    ///
-    /// # Errors
-    /// Fails if a node, or a rank, is lost.
-    pub fn acquire_lock<P: DepositPort>(&self, port: &P, lock: u64) -> Result<bool, P::Error> {
-        let Some(at) = self.node.layout.token(lock) else { return Ok(false) };
+/// Queues of nodes for locks, as one of the nodes has them.
+#[derive(Debug)]
+pub(super) struct LockQueue {
+    pub(super) node: NodeSide,
+}
+
+impl LockQueue {
+    /// Acquires a lock for the only rank of its node that has it, or asks for it. Returns the node
+    /// that released it last, and its last interval then; none if there is no such lock.
+    pub(super) fn acquire<P: DepositPort>(
+        &self,
+        port: &P,
+        lock: u64,
+    ) -> Result<Option<(u16, u64)>, P::Error> {
+        let Some(at) = self.node.layout.token(lock) else { return Ok(None) };
         let token = Token(port.load(at));
         debug_assert_eq!(token.0 & BUSY, 0, "one rank of a node at a time");
         let is_kept = token.is_unused() && token.next().is_none();
-        let (node, number) = if is_kept && port.exchange(at, token.0, token.0 | BUSY) {
+        let time = if is_kept && port.exchange(at, token.0, token.0 | BUSY) {
             token.time()
         } else {
-            self.ask_lock(port, (lock, at))?.time()
+            self.ask(port, (lock, at))?.time()
         };
         debug_assert!(Token(port.load(at)).is_used(), "it is here");
-        let mut time = self.node.layout.no_time();
-        match time.get_mut(usize::from(node)) {
-            Some(own) => *own = number,
-            None => clump_bug::bug!("lock {lock} was released by node {node}"),
-        }
-        self.consume(port, &mut time)?;
-        Ok(true)
+        Ok(Some(time))
     }
 
     /// Asks for a lock that is elsewhere, and waits for it. Returns the token that came.
-    fn ask_lock<P: DepositPort>(
-        &self,
-        port: &P,
-        (lock, at): (u64, u64),
-    ) -> Result<Token, P::Error> {
+    fn ask<P: DepositPort>(&self, port: &P, (lock, at): (u64, u64)) -> Result<Token, P::Error> {
         let (keeper, me) = (self.node.layout.keeper(lock), self.node.config.node);
-        // Whoever took the lock away has done so: nobody else changes the word before this node
+        // If the lock was taken away, it has been: no other node changes the word before this one
         // has asked.
         port.store(at, BUSY);
         let before = port.swap(keeper, self.node.layout.tail(lock), u64::from(me) + 1)?;
@@ -121,11 +117,8 @@ impl DepositRank {
         Ok(Token(port.load(at)))
     }
 
-    /// Releases a lock behind what this rank has published. Returns false if there is no such lock.
-    ///
-    /// # Errors
-    /// Fails if a node, or a rank, is lost.
-    pub fn release_lock<P: DepositPort>(&self, port: &P, lock: u64) -> Result<bool, P::Error> {
+    /// Releases a lock. Returns false if there is no such lock.
+    pub(super) fn release<P: DepositPort>(&self, port: &P, lock: u64) -> Result<bool, P::Error> {
         let Some(at) = self.node.layout.token(lock) else { return Ok(false) };
         let time = Token::of_time((self.node.config.node, port.load(DepositLayout::CLOSED)));
         loop {

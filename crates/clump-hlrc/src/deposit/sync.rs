@@ -1,10 +1,37 @@
-//! Flags and barriers: what they carry from the rank that releases to the one that acquires.
+//! Locks, flags and barriers: what they carry from the rank that releases to the one that acquires.
 
 use crate::deposit::layout::DepositLayout;
+use crate::deposit::lock::LockQueue;
 use crate::deposit::port::DepositPort;
 use crate::deposit::rank::DepositRank;
 
 impl DepositRank {
+    /// Acquires a lock, and consumes what was published before its last release. One rank of a node
+    /// at a time, which others of the node wait for: from here to the release. Returns false if
+    /// there is no such lock.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn acquire_lock<P: DepositPort>(&self, port: &P, lock: u64) -> Result<bool, P::Error> {
+        let acquired = LockQueue { node: self.node }.acquire(port, lock)?;
+        let Some((node, number)) = acquired else { return Ok(false) };
+        let mut time = self.node.layout.no_time();
+        match time.get_mut(usize::from(node)) {
+            Some(own) => *own = number,
+            None => clump_bug::bug!("lock {lock} was released by node {node}"),
+        }
+        self.consume(port, &mut time)?;
+        Ok(true)
+    }
+
+    /// Releases a lock behind what this rank has published. Returns false if there is no such lock.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn release_lock<P: DepositPort>(&self, port: &P, lock: u64) -> Result<bool, P::Error> {
+        LockQueue { node: self.node }.release(port, lock)
+    }
+
     /// Makes a flag at least `value` at all nodes, behind what this rank has published. Returns
     /// false if there is no such flag.
     ///
