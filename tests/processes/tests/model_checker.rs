@@ -50,7 +50,7 @@ fn counts_are_those_of_any_number_of_ranks() {
 fn states_beyond_memory_go_to_disk() {
     let folder = Folder::new();
     let spill = format!("--spill {}", folder.path().display());
-    for (compact, memory) in [("", "1M"), ("--compact", "6M")] {
+    for (compact, memory) in [("", "1M"), ("--compact", "1M")] {
         let line =
             format!("counter --set Bits=16 --memory {memory} {compact} --max-omission 1 -n 2");
         let full = report(&line, 3);

@@ -169,15 +169,18 @@ impl<'a> ModelSearch<'a> {
             }
             result.depth = *level;
             counts = LevelCounts::default();
-            for number in 0..self.exchange.with(|store| store.level_states()) {
+            let states = self.exchange.with(|store| store.level_states());
+            for number in 0..states {
                 self.expand(number, *level + 1, &mut counts)?;
                 if number % 64 == 0 {
                     self.exchange.poll()?;
+                    let within = || format!("rank 0 has {number} of {states} of level {level}: ");
+                    self.show_progress(&mut clock, within, (result, *found));
                 }
             }
             *found = self.end_level(&counts, result)?;
             *level += 1;
-            self.show_progress(&mut clock, result, *found);
+            self.show_progress(&mut clock, String::new, (result, *found));
             if let Some(checkpoints) = &mut self.checkpoints
                 && point.result.error.is_none()
             {
@@ -203,7 +206,7 @@ impl<'a> ModelSearch<'a> {
                 (next, states) = (0, states + found);
                 let fired = counts.fired;
                 let shown = SearchResult { states, fired, ..SearchResult::default() };
-                self.show_progress(&mut clock, &shown, found);
+                self.show_progress(&mut clock, || "rank 0: ".to_owned(), (&shown, found));
                 let lost = self.exchange.with(|store| store.lost());
                 if lost > 0 || states > limit {
                     self.exchange.stop()?;
@@ -359,7 +362,13 @@ impl<'a> ModelSearch<'a> {
         Ok(found)
     }
 
-    fn show_progress(&self, clock: &mut ProgressClock, result: &SearchResult, queue: u64) {
+    /// Shows counts, if it is time. Within a level they are those of its begin.
+    fn show_progress(
+        &self,
+        clock: &mut ProgressClock,
+        place: impl FnOnce() -> String,
+        (result, queue): (&SearchResult, u64),
+    ) {
         let now = clock::now_ns();
         let ProgressClock { began, shown } = *clock;
         let waits = self.bounds.progress * 1_000_000_000;
@@ -368,10 +377,10 @@ impl<'a> ModelSearch<'a> {
         }
         clock.shown = now;
         let seconds = (now - began) as f64 / 1e9;
-        let of = if self.bounds.order == SearchOrder::Levels { "" } else { "rank 0: " };
         let bytes = self.exchange.with(|store| store.bytes() * self.cl.nranks() as u64);
         console::err(&format!(
-            "{of}{} states, {} rules fired, {queue} queued, depth {}, {:.0} states/s, {:.1} MB",
+            "{}{} states, {} rules fired, {queue} queued, depth {}, {:.0} states/s, {:.1} MB",
+            place(),
             result.states,
             result.fired,
             result.depth,
