@@ -4,7 +4,8 @@
 //! A program (`clump app barnes`) mounts [`command`]. [`body_store`] has the bodies of each rank,
 //! [`global_octree`] the tree of all ranks, which they build by inserting bodies under the locks
 //! of cells ([`insertion`]). [`zone`] deals bodies out by their costs, [`forces`] walks through
-//! the tree for many bodies at a time, by way of a cache; [`galaxy`] makes the steps. [`snapshot`]
+//! the tree for many bodies at a time, by way of private copies of what its node has
+//! ([`near_tree`]) and a cache; [`galaxy`] makes the steps. [`snapshot`]
 //! reads and writes files of bodies, and draws them. Bodies, sums, walks and the serial version
 //! are those of `clump_app_frame::barnes`, with its invariants.
 //!
@@ -29,6 +30,8 @@ pub mod forces;
 pub mod galaxy;
 pub mod global_octree;
 pub mod insertion;
+pub mod near_tree;
+pub mod npy;
 pub mod snapshot;
 pub mod zone;
 

@@ -1,6 +1,7 @@
 //! Cells that contain a body, from the cube of all bodies down.
 
 use crate::barnes::body::PlacedMass;
+use std::cmp::Ordering;
 
 /// Most levels below the root.
 pub const MAX_LEVELS: usize = 48;
@@ -34,6 +35,16 @@ pub fn octant(key: &CubeKey, level: usize) -> usize {
     debug_assert!(level < MAX_LEVELS, "cells of level {level} have no parts");
     let shift = MAX_LEVELS - 1 - level;
     key.iter().fold(0, |all, part| all << 1 | (part >> shift & 1) as usize)
+}
+
+/// Orders keys as the tree does.
+pub fn in_tree_order(a: &CubeKey, b: &CubeKey) -> Ordering {
+    // The highest bit in which they differ decides; of equal ones, the first number's.
+    let part = (0..3).fold(0, |best: usize, part| {
+        let (bits, other) = (a[part] ^ b[part], a[best] ^ b[best]);
+        if bits > other && bits.leading_zeros() < other.leading_zeros() { part } else { best }
+    });
+    a[part].cmp(&b[part])
 }
 
 #[cfg(test)]

@@ -2,12 +2,11 @@
 //! energies without a tree.
 
 use crate::barnes::body::{self, BodyMotion, COST, PlacedMass};
-use crate::barnes::key::{CubeKey, MAX_LEVELS, cube_side, key_of, octant};
+use crate::barnes::key::{CubeKey, MAX_LEVELS, cube_side, in_tree_order, key_of, octant};
 use crate::barnes::moments::{self, CellMoments, SOFTENING};
 use crate::barnes::shape::{Bodies, GalaxyShape};
 use crate::barnes::walk::{BodyWalk, OctantChild, OctantWord, Octree, Opening, attraction};
 use crate::barnes::{GalaxyRun, TreeCounts};
-use std::cmp::Ordering;
 
 struct SerialOctree<'a> {
     placed: &'a [PlacedMass],
@@ -29,16 +28,6 @@ impl Octree for SerialOctree<'_> {
     fn placed(&self, body: usize) -> PlacedMass {
         self.placed[body]
     }
-}
-
-/// Orders keys as the tree does.
-fn in_tree_order(a: &CubeKey, b: &CubeKey) -> Ordering {
-    // The highest bit in which they differ decides; of equal ones, the first number's.
-    let part = (0..3).fold(0, |best: usize, part| {
-        let (bits, other) = (a[part] ^ b[part], a[best] ^ b[best]);
-        if bits > other && bits.leading_zeros() < other.leading_zeros() { part } else { best }
-    });
-    a[part].cmp(&b[part])
 }
 
 impl SerialOctree<'_> {
@@ -72,12 +61,19 @@ impl SerialOctree<'_> {
     }
 }
 
-/// Finds the forces on all bodies.
-fn evaluate(shape: &GalaxyShape, placed: &[PlacedMass], motions: &mut [BodyMotion]) -> TreeCounts {
+/// Returns the side of the cube around bodies, and their keys in the order of the tree, with their
+/// numbers.
+pub fn sorted(placed: &[PlacedMass]) -> (f64, Vec<(CubeKey, usize)>) {
     let far = placed.iter().flat_map(|at| &at[..3]).fold(0.0_f64, |far, at| far.max(at.abs()));
     let side = cube_side(far);
     let mut keys: Vec<_> = placed.iter().map(|at| key_of(at, side)).zip(0..).collect();
     keys.sort_by(|a, b| in_tree_order(&a.0, &b.0));
+    (side, keys)
+}
+
+/// Finds the forces on all bodies.
+fn evaluate(shape: &GalaxyShape, placed: &[PlacedMass], motions: &mut [BodyMotion]) -> TreeCounts {
+    let (side, keys) = sorted(placed);
     let (octants, moments) = Default::default();
     let before = motions.to_vec();
     let mut tree = SerialOctree { placed, motions: &before, octants, moments, depth: 0 };
@@ -140,9 +136,9 @@ pub fn momentum(placed: &[PlacedMass], motions: &[BodyMotion]) -> [f64; 3] {
 
 #[cfg(test)]
 mod tests {
-    use super::{SerialOctree, force_error, in_tree_order, momentum, run};
+    use super::{SerialOctree, force_error, momentum, run};
     use crate::barnes::body::PlacedMass;
-    use crate::barnes::key::{key_of, octant};
+    use crate::barnes::key::{in_tree_order, key_of, octant};
     use crate::barnes::moments::{Attraction, CellMoments};
     use crate::barnes::shape::GalaxyShape;
     use crate::barnes::walk::{BodyWalk, OctantWord, Octree, Opening, PartialOctree, attraction};

@@ -40,10 +40,11 @@ pub struct GlobalBarnesArgs {
     #[arg(long, value_name = "N", default_value_t = 64,
           value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     pub window: u32,
-    /// File of bodies to begin with: mass, x, y, z and three parts of the velocity a line
+    /// File of bodies to begin with: mass, x, y, z and three parts of the velocity a line, or a row
+    /// of NumPy's format (.npy)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bodies", "seed"])]
     pub input: Option<PathBuf>,
-    /// File to write the bodies to, at the end
+    /// File to write the bodies to, at the end: in NumPy's format if its name ends with .npy
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// File to draw the bodies to, at the end: PNG if its name ends so, else PGM

@@ -10,6 +10,7 @@ use clump::{Max, Sum};
 use clump_app_frame::Lap;
 use clump_app_frame::barnes::body;
 use clump_app_frame::barnes::key::cube_side;
+use clump_app_frame::barnes::serial;
 use clump_app_frame::barnes::shape::{Bodies, GalaxyShape};
 use clump_app_frame::barnes::walk::Opening;
 use clump_app_frame::barnes::{GalaxyLog, TreeCounts};
@@ -29,7 +30,7 @@ pub struct GlobalGalaxy {
 }
 
 impl GlobalGalaxy {
-    /// Puts bodies into an empty tree, a block of them at each rank. A collective.
+    /// Puts bodies into an empty tree, as many at each rank, neighbours together. A collective.
     ///
     /// # Errors
     /// Fails if a rank is lost.
@@ -41,8 +42,11 @@ impl GlobalGalaxy {
         window: usize,
     ) -> Result<Self> {
         let (rank, ranks) = (run.gas().rank(), run.gas().nranks());
-        let own = shape.bodies * rank / ranks..shape.bodies * (rank + 1) / ranks;
-        for (slot, number) in own.clone().enumerate() {
+        // By place: ranks then insert them into different parts of the tree.
+        let (_, keys) = serial::sorted(placed);
+        let own = &keys[shape.bodies * rank / ranks..shape.bodies * (rank + 1) / ranks];
+        for (slot, (_, number)) in own.iter().enumerate() {
+            let number = *number;
             let (placed, motion) = (placed[number], motions[number]);
             tree.bodies().put(slot, &OwnBody { index: 0, number, placed, motion })?;
         }
@@ -116,6 +120,8 @@ impl GlobalGalaxy {
         self.seconds[2] += lap.seconds();
 
         let lap = Lap::begin();
+        self.tree.copy_near()?;
+        let tree = &self.tree;
         let opening = Opening { side, angle: self.shape.angle };
         let interactions = find_forces(tree, opening, &mut bodies, self.window)?;
         gas.barrier()?;

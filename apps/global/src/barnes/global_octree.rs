@@ -1,6 +1,7 @@
 //! The tree in global memory, and its sums.
 
 use crate::barnes::body_store::{BodyStore, Leaf};
+use crate::barnes::near_tree::NearTree;
 use crate::recent_copies::RecentCopies;
 use crate::traffic::Traffic;
 use anyhow::{Result, ensure};
@@ -38,6 +39,8 @@ pub struct GlobalOctree {
     recent_octants: RecentCopies<Octants>,
     recent_moments: RecentCopies<CellMoments>,
     recent_bodies: RecentCopies<PlacedMass>,
+    /// Copies of what this node's ranks have, for walks.
+    near: NearTree,
     /// Cells that a rank can make.
     per_rank: usize,
     /// Cells that this rank has made, with their levels.
@@ -70,6 +73,7 @@ impl GlobalOctree {
             recent_octants: RecentCopies::new(RECENT),
             recent_moments: RecentCopies::new(RECENT),
             recent_bodies: RecentCopies::new(RECENT),
+            near: NearTree::default(),
             cache,
             bodies,
             per_rank,
@@ -122,6 +126,26 @@ impl GlobalOctree {
         self.recent_octants.clear();
         self.recent_moments.clear();
         self.recent_bodies.clear();
+        self.near.clear();
+    }
+
+    /// Copies what this node's ranks have of the tree, for the walks that follow: until
+    /// [`GlobalOctree::clear`] it does not change. A collective.
+    ///
+    /// # Errors
+    /// Fails if a rank is lost.
+    pub fn copy_near(&mut self) -> Result<()> {
+        let counts = [self.made() as u64, self.bodies.own().len() as u64];
+        let counts = self.gas.team().all_gather(counts)?;
+        let is_near = |rank: usize| self.octants.at(rank * self.per_rank).is_near();
+        let me = self.gas.rank();
+        let first = (0..me).rev().take_while(|rank| is_near(*rank)).last().unwrap_or(me);
+        let near = counts.iter().enumerate().skip(first).take_while(|(rank, _)| is_near(*rank));
+        let (cells, bodies): (Vec<usize>, Vec<usize>) =
+            near.map(|(_, [cells, bodies])| (*cells as usize, *bodies as usize)).unzip();
+        self.near.octants.copy(&self.gas, &self.octants, (first, &cells))?;
+        self.near.moments.copy(&self.gas, &self.moments, (first, &cells))?;
+        self.near.leaves.copy(&self.gas, self.bodies.leaves(), (first, &bodies))
     }
 
     /// Returns the number of cells that this rank has made.
@@ -282,6 +306,9 @@ impl PartialOctree for GlobalOctree {
 
     #[inline]
     fn try_octants(&self, cell: usize) -> GlobalResult<Option<Octants>> {
+        if let Some(octants) = self.near.octants.get(cell) {
+            return Ok(Some(*octants));
+        }
         self.recent_octants.with(cell, |octants| Some(*octants)).or_else(|_| {
             let (at, of) = ((cell, self.owner(cell)), (&self.octant_class, &self.octants));
             self.find_again(at, of, (&self.recent_octants, |octants| octants))
@@ -294,6 +321,9 @@ impl PartialOctree for GlobalOctree {
         cell: usize,
         run: impl FnOnce(&CellMoments) -> R,
     ) -> GlobalResult<Option<R>> {
+        if let Some(moments) = self.near.moments.get(cell) {
+            return Ok(Some(run(moments)));
+        }
         self.recent_moments.with(cell, run).map_or_else(
             |run| {
                 let (at, of) = ((cell, self.owner(cell)), (&self.moment_class, &self.moments));
@@ -306,6 +336,9 @@ impl PartialOctree for GlobalOctree {
 
     #[inline]
     fn try_placed(&self, body: usize) -> GlobalResult<Option<PlacedMass>> {
+        if let Some([x, y, z, mass, _]) = self.near.leaves.get(body) {
+            return Ok(Some([*x, *y, *z, *mass]));
+        }
         self.recent_bodies.with(body, |placed| Some(*placed)).or_else(|_| {
             let of = (self.bodies.leaf_class(), self.bodies.leaves());
             let placed: fn(Leaf) -> PlacedMass = |[x, y, z, mass, _]| [x, y, z, mass];
