@@ -353,3 +353,26 @@ fn workers_of_kubernetes_are_machines_in_both_notations() {
         assert_eq!(ended.json()["ranks"].as_array().unwrap().len(), 4);
     }
 }
+
+#[test]
+fn irregular_applications_find_the_same_on_machines() {
+    let Some(machines) = Machines::here(&MachinePlan::alike(2)) else { return };
+    for (app, what) in [
+        ("barnes --bodies 300 --steps 2", "cells of the last tree"),
+        ("pray --objects 60 --resolution 33x20 --cache 2", "colours"),
+        ("murphi german", "rules fired"),
+        ("murphi german --order asynchronous --compact --max-omission 1", "rules fired"),
+    ] {
+        let options: Vec<&str> = app.split(' ').collect();
+        let report = |hosts: &str| {
+            let job = ["app", options[0], "--ssh", "{ssh}", "--hosts", hosts, "--json"];
+            let ended = machines.job(&[&job[..], &options[1..]].concat()).finish();
+            ended.expect_clean();
+            let report = ended.json();
+            assert_eq!(report["verified"], true, "{app}: {}", ended.out);
+            report["counts"][what].as_u64().unwrap_or_else(|| panic!("{what} is in {report}"))
+        };
+        // The second time on one machine alone.
+        assert_eq!(report("m1:2,m2:2"), report("m1:3"), "{app}");
+    }
+}
