@@ -4,6 +4,7 @@ use super::instrument::{FigureSource, Instrument};
 use super::results::Goal;
 
 const GLOBAL: &str = "global-memory";
+const IRREGULAR: &str = "irregular-applications";
 const SHARED: &str = "shared-memory-applications";
 const LADDER: &str = "shared-memory-ladder";
 const CLUSTERS: &str = "shared-memory-clusters";
@@ -11,6 +12,9 @@ const PEERS: &str = "applications-beside-mpi";
 const UPDATES: &str = "/figures/million updates a second";
 const ADDITIONS: &str = "/figures/million additions a second";
 const READS: &str = "/figures/million reads a second";
+/// Path of the speed-up in what applications of the global address space print.
+const OVER_SERIAL: &str = "/figures/speed-up";
+const STATES: &str = "/figures/thousand states a second";
 /// Path of the speed-up in what applications of shared memory print.
 const SPEED_UP: &str = "/figures/times as fast as serial";
 /// Path of the messages of the protocol between nodes, of all ranks.
@@ -25,6 +29,15 @@ const OF_GLOBAL: [(&str, &[&str], &str); 5] = [
     ("histo", &["histo"], ADDITIONS),
     ("histo-bucketed", &["histo", "--bucketed"], ADDITIONS),
     ("indexgather", &["indexgather"], READS),
+];
+
+/// Irregular applications of paper 001: row, name and options, and the path of their figure.
+const OF_IRREGULAR: [(&str, &[&str], &str); 5] = [
+    ("pray", &["pray"], OVER_SERIAL),
+    ("barnes", &["barnes", "--steps", "1"], OVER_SERIAL),
+    ("murphi", &["murphi", "german"], STATES),
+    ("murphi-compiled", &["murphi", "german", "--compiled"], STATES),
+    ("murphi-compact", &["murphi", "german", "--compact"], STATES),
 ];
 
 /// Applications of shared memory: row, name and options.
@@ -89,7 +102,13 @@ const TASKS: [(&str, [&str; 2]); 4] = [
 
 /// Returns the instruments of all applications.
 pub fn all() -> Vec<Instrument> {
-    global().chain(shared()).chain(ladder()).chain(clusters()).chain(beside()).collect()
+    global()
+        .chain(irregular())
+        .chain(shared())
+        .chain(ladder())
+        .chain(clusters())
+        .chain(beside())
+        .collect()
 }
 
 fn global() -> impl Iterator<Item = Instrument> {
@@ -99,6 +118,16 @@ fn global() -> impl Iterator<Item = Instrument> {
             let figure = FigureSource::new((GLOBAL, row, column), path, unit, None);
             let words = [words, TWO_NODES, &["--security", security]].concat();
             application(format!("{row}-{security}"), &words, figure)
+        })
+    })
+}
+
+fn irregular() -> impl Iterator<Item = Instrument> {
+    OF_IRREGULAR.into_iter().flat_map(|(row, words, path)| {
+        (1..).zip(SHAPES).map(move |(column, (shape, options))| {
+            let digits = if path == STATES { 0 } else { 2 };
+            let figure = FigureSource::new((IRREGULAR, row, column), path, (1.0, "", digits), None);
+            application(format!("{row}-{shape}"), &[words, options].concat(), figure)
         })
     })
 }
