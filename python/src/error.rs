@@ -70,10 +70,22 @@ fn made(kind: FailureKind, text: &str, peer: Option<u32>) -> PyErr {
     })
 }
 
+/// Returns what a signal handler raises for a signal that has come: an interrupt goes to all ranks,
+/// and the end of another one is no failure then.
+pub(crate) fn interrupt() -> Option<PyErr> {
+    if !crate::interpreter::is_main_thread() {
+        return None;
+    }
+    Python::try_attach(|py| py.check_signals())?.err()
+}
+
 /// Returns the exception for an error of clump; the reason why a wait was given up, if it was.
 pub(crate) fn raised(error: impl Into<clump::Error>) -> PyErr {
     if let Some(given_up) = GIVEN_UP.with(|given_up| given_up.borrow_mut().take()) {
         return given_up;
+    }
+    if let Some(interrupt) = interrupt() {
+        return interrupt;
     }
     let error = error.into();
     let (kind, peer) = kind_of(&error);

@@ -1,7 +1,7 @@
 //! The job of this process: its runtime object, its endpoint, and what belongs to one thread.
 
 use crate::bytes::Chunk;
-use crate::error::{FailureKind, failure};
+use crate::error::{FailureKind, failure, interrupt};
 use crate::mailbox::{FragmentWords, Mailbox};
 use crate::owner::OwnerBound;
 use clump::Clump;
@@ -117,7 +117,7 @@ impl JoinedJob {
     /// Raises the failure of a message, if there is one.
     pub(crate) fn report(&self) -> PyResult<()> {
         match self.mailbox.take_failure() {
-            Some(why) => Err(failure(FailureKind::RankLeft, why)),
+            Some(why) => Err(interrupt().unwrap_or_else(|| failure(FailureKind::RankLeft, why))),
             None => Ok(()),
         }
     }

@@ -30,6 +30,7 @@ mod runs;
 mod team;
 mod typed;
 mod view;
+mod wakeup;
 mod world;
 
 use pyo3::prelude::*;
@@ -59,6 +60,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(heap::touch, module)?)?;
     module.add_function(wrap_pyfunction!(heap::leave, module)?)?;
     module.add_function(wrap_pyfunction!(hook::note_early, module)?)?;
+    module.add_function(wrap_pyfunction!(wakeup::watch, module)?)?;
+    module.add_function(wrap_pyfunction!(wakeup::end_watch, module)?)?;
+    module.add_function(wrap_pyfunction!(wakeup::has_failed, module)?)?;
+    module.add_class::<wakeup::NativeAlarm>()?;
     module.add_class::<array::NativeArray>()?;
     module.add_class::<exporters::NativeView>()?;
     module.add_class::<team::NativeTeam>()?;

@@ -1,8 +1,9 @@
 //! Messages that have arrived, until the program takes them.
 
 use clump_am::Payload;
+use clump_os::alarm::Alarm;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Words of a fragment: sender and kind, tag, number of the message, its bytes, offset.
 pub(crate) type FragmentWords = [u64; 5];
@@ -21,12 +22,15 @@ pub(crate) enum MessageKind {
     OneWay,
     /// The answer to a call.
     Answer,
+    /// Nothing: it has woken this rank.
+    Nothing,
 }
 
 impl MessageKind {
     /// Returns the kind of a number on the wire.
     pub(crate) fn of(number: u64) -> Option<Self> {
-        [Self::Object, Self::Call, Self::OneWay, Self::Answer].get(number as usize).copied()
+        let all = [Self::Object, Self::Call, Self::OneWay, Self::Answer, Self::Nothing];
+        all.get(number as usize).copied()
     }
 }
 
@@ -50,6 +54,14 @@ struct Queues {
     answers: HashMap<i64, Message>,
     /// First failure of a message, until a call raises it.
     failure: Option<String>,
+    /// Rung by each message that is taken in.
+    alarms: Vec<Weak<Alarm>>,
+}
+
+impl Queues {
+    fn ring(&self) {
+        self.alarms.iter().filter_map(Weak::upgrade).for_each(|alarm| alarm.ring());
+    }
 }
 
 /// Messages that have arrived.
@@ -96,7 +108,9 @@ impl Mailbox {
             MessageKind::Object => queues.objects.push_back(message),
             MessageKind::Call | MessageKind::OneWay => queues.calls.push_back(message),
             MessageKind::Answer => drop(queues.answers.insert(message.tag, message)),
+            MessageKind::Nothing => (),
         }
+        queues.ring();
         Ok(())
     }
 
@@ -134,9 +148,18 @@ impl Mailbox {
         self.queues().calls.pop_front()
     }
 
+    /// Has each message ring an alarm, as long as that lives.
+    pub(crate) fn add_alarm(&self, alarm: &Arc<Alarm>) {
+        let mut queues = self.queues();
+        queues.alarms.retain(|known| known.strong_count() > 0);
+        queues.alarms.push(Arc::downgrade(alarm));
+    }
+
     /// Keeps the first failure of a message.
     pub(crate) fn fail(&self, why: String) {
-        self.queues().failure.get_or_insert(why);
+        let mut queues = self.queues();
+        queues.failure.get_or_insert(why);
+        queues.ring();
     }
 
     /// Returns true if a message has failed.

@@ -65,6 +65,14 @@ class PendingCall:
             _native.poll()
         return self._answer is not None or _native.has_answer(self._number)
 
+    def __await__(self):
+        """Waits for the result in a coroutine: others of its event loop run meanwhile."""
+        from . import _awaits
+
+        if self._answer is None:
+            yield from _awaits.until(lambda: _native.has_answer(self._number)).__await__()
+        return self.wait()
+
     def wait(self, timeout=None):
         """Waits for the result; an exception of the function is raised here as RemoteError."""
         if self._answer is None:

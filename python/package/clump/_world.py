@@ -6,7 +6,7 @@ import sys
 import threading
 
 from . import _codec, _native
-from ._errors import ClumpError, NodeLost, RankDied, RankLeft
+from ._errors import ClumpError, ClumpTimeout, NodeLost, RankDied, RankLeft
 
 _world = None
 _lock = threading.Lock()
@@ -233,6 +233,17 @@ class World(Team):
         """Waits as `recv` does; returns the object, its source and its tag."""
         source, tag, data = _native.recv(source, tag, timeout)
         return _codec.loads(data), source, tag
+
+    async def arrival(self, source=None, tag=None):
+        """Waits as `recv` does, in a coroutine: others of its event loop run meanwhile."""
+        from . import _awaits
+
+        while True:
+            await _awaits.until(lambda: _native.probe(source, tag) is not None)
+            try:
+                return self.recv(source, tag, timeout=0)
+            except ClumpTimeout:
+                pass  # another coroutine has taken it
 
     def probe(self, source=None, tag=None):
         """Returns source, tag and bytes of the next such object, if it has arrived."""
