@@ -24,7 +24,7 @@ pub struct SpreadScene {
     finishes: CachedArray<ObjectFinish>,
     cache: ObjectCache,
     cache_bytes: usize,
-    /// Reads of the shape of each object.
+    /// Reads of the shape of each object of other ranks.
     reads: Vec<Cell<u32>>,
     traffic: RefCell<Traffic>,
 }
@@ -107,6 +107,13 @@ impl<T: Element> CachedArray<T> {
         })
     }
 
+    /// Returns an element of this rank.
+    #[inline]
+    fn own(&self, number: usize) -> Option<&T> {
+        let (rank, place) = self.ranks.place(number);
+        if rank == self.rank { self.own.get(place) } else { None }
+    }
+
     /// Runs `run` on an element. Where it is missing, calls `fetched` if the next fetch did not
     /// bring it before.
     #[inline]
@@ -116,10 +123,20 @@ impl<T: Element> CachedArray<T> {
         run: impl FnOnce(&T) -> R,
         fetched: impl FnOnce(),
     ) -> GlobalResult<Option<R>> {
-        let (rank, place) = self.ranks.place(number);
-        if rank == self.rank {
-            return Ok(self.own.get(place).map(run));
+        match self.own(number) {
+            Some(own) => Ok(Some(run(own))),
+            None => self.of_others(number, run, fetched),
         }
+    }
+
+    /// Runs `run` on an element of another rank.
+    #[inline]
+    fn of_others<R>(
+        &self,
+        number: usize,
+        run: impl FnOnce(&T) -> R,
+        fetched: impl FnOnce(),
+    ) -> GlobalResult<Option<R>> {
         match self.recent.with(number, run) {
             Ok(result) => Ok(Some(result)),
             Err(run) => Ok(self.find_in_cache(number, fetched)?.as_ref().map(run)),
@@ -227,9 +244,7 @@ impl SpreadScene {
 
     /// Returns the reads of each object by this rank, but of its own.
     pub fn reads(&self) -> Vec<u64> {
-        let is_own = |number: usize| self.owner(number) == self.gas.rank();
-        let reads = self.reads.iter().enumerate();
-        reads.map(|(at, reads)| if is_own(at) { 0 } else { u64::from(reads.get()) }).collect()
+        self.reads.iter().map(|reads| u64::from(reads.get())).collect()
     }
 
     /// Returns messages so far.
@@ -267,8 +282,11 @@ impl SceneParts for SpreadScene {
         number: usize,
         run: impl FnOnce(&ObjectShape) -> R,
     ) -> GlobalResult<Option<R>> {
+        if let Some(own) = self.shapes.own(number) {
+            return Ok(Some(run(own)));
+        }
         let fetched = || self.fetched(number, size_of::<ObjectShape>());
-        let result = self.shapes.with(number, run, fetched)?;
+        let result = self.shapes.of_others(number, run, fetched)?;
         if let Some(reads) = self.reads.get(number).filter(|_| result.is_some()) {
             reads.set(reads.get().saturating_add(1));
         }
