@@ -71,7 +71,8 @@ WAITS = {
     "barrier": "w.rank == 0 or w.barrier()\nw.recv()",
     "reduce": "w.rank == 0 or w.allreduce(np.ones(9))\nw.recv()",
     "lock": "w.rank or lock.acquire()\nw.rank or w.send(0, 1)\nw.recv(0, timeout=99)\nlock.acquire()",
-    "call": "w.rank == 0 and signal.pause()\nclump.call(f, 0, 1)",
+    # A call that rank 0 answers while it leaves the barrier before is not the one that waits.
+    "call": "w.rank == 0 and signal.pause()\nwhile True: clump.call(f, 0, 1)",
     "gather": "while True: t[np.arange(1000)]",
     "serve": "w.serve(100)",
 }
@@ -79,15 +80,18 @@ WAITS = {
 
 @pytest.mark.parametrize("place", WAITS)
 def test_an_interrupt_ends_every_wait(tmp_path, place):
+    # A rank that ended before the other is interrupted would be another reason to end.
     script = tmp_path / "waits.py"
     script.write_text(
         BEGIN + "try:\n    print('pid', w.rank, os.getpid(), flush=True)\n"
         "    exec(" + repr(WAITS[place]) + ")\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', w.rank, flush=True)\n"
+        "    open(f'interrupted-{w.rank}', 'w').close()\n"
+        "    while not all(os.path.exists(f'interrupted-{rank}') for rank in range(2)): pass\n"
         "    os._exit(0)\n"
     )
-    job = start(script, n=2, env={"PYTHONUNBUFFERED": "1"})
+    job = start(script, n=2, env={"PYTHONUNBUFFERED": "1"}, cwd=tmp_path)
     pids = {}
     while len(pids) < 2:
         line = job.stdout.readline()
