@@ -27,6 +27,8 @@ impl HomeFrames<'_> {
         (pages, to): (&[u32], &mut [PageBytes]),
         (at, words): (u64, &mut [u64]),
     ) -> clump_rma::Result<()> {
+        debug_assert_eq!(pages.len(), to.len(), "a place for each page");
+        debug_assert_eq!(self.records.name().owner(), self.heap.name().owner(), "of one node");
         let (first, last) = (size_of_val(arrived), size_of_val(words));
         let mut bytes = vec![0; first + last];
         if bytes.len() + size_of_val(to) <= MAX_PIECE {
@@ -71,6 +73,7 @@ impl HomeFrames<'_> {
         runs: &[DepositedRun],
         (at, value): (u64, u64),
     ) -> clump_rma::Result<()> {
+        debug_assert!(!runs.is_empty() && at.is_multiple_of(8), "bytes, and a whole word");
         self.rma.fence();
         let word = [AdvanceWord::at_least(at, value)];
         let (mut batch, mut bytes, mut is_one) = (Vec::new(), WORD_HEAD, true);
