@@ -31,7 +31,7 @@ use std::process::ExitCode;
 #[command(after_help = "Examples:\n  \
     clump app gensort 1000000 records          make 100 MB of records\n  \
     clump app sort -n 4 -i records -o sorted   sort them on four ranks\n  \
-    clump app gensort 1000000 - | clump app sort -n 4 -i - -o sorted       the same through a pipe\n  \
+    clump app gensort 1000000 - | clump app sort -n 4 -i - -o piped       the same through a pipe\n  \
     clump app sort -n 4 --nodes 2 -i records -o sorted --force      the same on two nodes\n  \
     clump app valsort sorted --input records   check that nothing is lost or out of order\n\n\
     Exit codes: 1 when the application fails, 2 for a wrong command line, 125 when clump itself fails.")]
