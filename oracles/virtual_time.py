@@ -4,9 +4,10 @@
     virtual_time.py CLUMP PROGRAM [COUNT] [SEED]
 
 CLUMP is the `clump` of this build, PROGRAM the test program `virtual-time`. Each random program
-(compute, send, wait, barrier; see the test program) runs on a random machine; the time at which
-each rank ends must be that of `simulate`, to the nanosecond. `simulate` shares nothing with clump:
-it is a heap of events, where clump hands a token from process to process.
+(compute, send, wait, barrier, one-sided operations; see the test program) runs on a random machine;
+the time at which each rank ends, and the values that it has read, must be those of `simulate`, to
+the nanosecond. `simulate` shares nothing with clump: it is a heap of events, where clump hands a
+token from process to process.
 """
 
 import heapq
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-COLLECTIVES, PROGRAM = 0, 1
+COLLECTIVES, PROGRAM, ONE_SIDED = 0, 1, 2
+ENDPOINTS = (PROGRAM, ONE_SIDED)
 SEND, POLL = 0, 1
 
 
@@ -38,11 +40,12 @@ class Path:
 
 
 class Machine:
-    def __init__(self, node, network, nics):
-        self.node, self.network, self.nics = node, network, nics
+    def __init__(self, node, network, nics, execute):
+        self.node, self.network, self.nics, self.execute = node, network, nics, execute
 
     def text(self):
-        return f"nics = {self.nics}\n[node]\n{self.node.text()}[network]\n{self.network.text()}"
+        head = f"nics = {self.nics}\nexecute_us = {self.execute / 1000}\n"
+        return f"{head}[node]\n{self.node.text()}[network]\n{self.network.text()}"
 
 
 def nodes_of(ranks, nodes):
@@ -55,19 +58,27 @@ class Rank:
     def __init__(self, number, program):
         self.number, self.program = number, list(program)
         self.clock, self.sent, self.pending = 0, 0, 0
-        self.inbox = {COLLECTIVES: [], PROGRAM: []}
+        self.inbox = {COLLECTIVES: [], PROGRAM: [], ONE_SIDED: []}
         self.handled, self.awaited = {"w": 0, "a": 0}, {"w": 0, "a": 0}
         self.parts, self.barriers = set(), 0
         self.sleeping, self.ends, self.turn = None, None, 0
         self.run = None
+        # One-sided operations: answers by request, values read, and requests by node with those
+        # that are known to be executed.
+        self.answers, self.requests, self.values = {}, 0, []
+        self.begun, self.known = {}, {}
 
 
 def simulate(machine, ranks, nodes, programs):
-    """Returns the time at which each rank ends."""
+    """Returns the time at which each rank ends, and the values that it has read."""
     node_of = nodes_of(ranks, nodes)
+    # Behind the ranks, an executor of one-sided operations for each of several nodes.
+    node_of += list(range(nodes)) if nodes > 1 else []
     first = {node: node_of.index(node) for node in node_of}
     events, out, into, serial = [], {}, {}, [0]
     all_ranks = [Rank(number, program) for number, program in enumerate(programs)]
+    all_ranks += [Rank(number, []) for number in range(ranks, len(node_of))]
+    words = [0] * ranks
 
     def path(a, b):
         return machine.node if node_of[a] == node_of[b] else machine.network
@@ -75,7 +86,8 @@ def simulate(machine, ranks, nodes, programs):
     def nic(rank, other):
         if node_of[rank] == node_of[other]:
             return ("rank", rank)
-        return ("node", node_of[rank], (rank - first[node_of[rank]]) % machine.nics)
+        place = rank - first[node_of[rank]] if rank < ranks else 0
+        return ("node", node_of[rank], place % machine.nics)
 
     def push(time, kind, *rest):
         serial[0] += 1
@@ -118,9 +130,64 @@ def simulate(machine, ranks, nodes, programs):
                 send(rank, source, PROGRAM, "answer")
             elif what == "answer":
                 rank.handled["a"] += 1
+            elif what[0] == "operation":
+                rank.clock += machine.execute
+                perform(rank, source, *what[1:])
+            elif what[0] == "performed":
+                rank.answers[what[1]] = what[2]
             else:
                 rank.parts.add(what)
         return count
+
+    def perform(rank, source, number, kind, home, size):
+        """Executes an operation on another node, and answers it."""
+        value = words[home]
+        words[home] += kind in "uf"
+        if kind in "flgQ":
+            send(rank, source, ONE_SIDED, ("performed", number, value), size if kind == "g" else 1)
+
+    def request(rank, kind, home, node, size):
+        """Sends an operation to the executor of a node; returns its number."""
+        charge(rank)
+        rank.requests += 1
+        number = rank.requests
+        rank.begun[node] = rank.begun.get(node, 0) + (kind != "Q")
+        what = ("operation", number, kind, home, size)
+        send(rank, ranks + node, ONE_SIDED, what, size if kind == "x" else 1)
+        yield from poll(rank, ONE_SIDED)
+        return number
+
+    def operate(rank, kind, home, size):
+        if node_of[home] == node_of[rank.number]:
+            if kind in "ufl":
+                charge(rank)
+                rank.clock += 10
+                yield rank.clock
+                rank.values += [words[home]] if kind in "fl" else []
+                words[home] += kind in "uf"
+            return
+        number = yield from request(rank, kind, home, node_of[home], size)
+        if kind in "flg":
+            yield from wait(rank, ENDPOINTS, lambda: number in rank.answers)
+            rank.values += [rank.answers[number]] if kind in "fl" else []
+
+    def quiet(rank):
+        asked = []
+        for node in range(nodes):
+            begun = rank.begun.get(node, 0)
+            if begun > rank.known.get(node, 0):
+                number = yield from request(rank, "Q", 0, node, 1)
+                asked.append((node, begun, number))
+        for node, begun, number in asked:
+            yield from wait(rank, ENDPOINTS, lambda number=number: number in rank.answers)
+            rank.known[node] = begun
+
+    def serve(rank):
+        while True:
+            if (yield from poll(rank, ONE_SIDED)) == 0:
+                rank.sleeping = (ONE_SIDED,)
+                yield None
+                rank.sleeping = None
 
     def charge(rank):
         rank.clock, rank.pending = rank.clock + rank.pending, 0
@@ -154,7 +221,7 @@ def simulate(machine, ranks, nodes, programs):
             send(rank, to, COLLECTIVES, (rank.barriers, step, rank.number))
             yield from poll(rank, COLLECTIVES)
             part = (rank.barriers, step, source)
-            yield from wait(rank, (COLLECTIVES, PROGRAM), lambda: part in rank.parts)
+            yield from wait(rank, (COLLECTIVES, *ENDPOINTS), lambda: part in rank.parts)
             distance, step = 2 * distance, step + 1
 
     def execute(rank):
@@ -172,7 +239,11 @@ def simulate(machine, ranks, nodes, programs):
                 rank.awaited[what] += number
                 enough = rank.awaited[what]
                 done = lambda what=what, enough=enough: rank.handled[what] >= enough
-                yield from wait(rank, (PROGRAM,), done)
+                yield from wait(rank, ENDPOINTS, done)
+            elif what in "uflgx":
+                yield from operate(rank, what, number, int(size or 1))
+            elif what == "Q":
+                yield from quiet(rank)
             elif what == "p":
                 charge(rank)
                 count = yield from poll(rank, PROGRAM)
@@ -191,7 +262,7 @@ def simulate(machine, ranks, nodes, programs):
             push(at, POLL, rank.number, 0, rank.turn)
 
     for rank in all_ranks:
-        rank.run = execute(rank)
+        rank.run = execute(rank) if rank.number < ranks else serve(rank)
         resume(rank, 0)
     while events:
         time, kind, number, sequence, _, rest = heapq.heappop(events)
@@ -202,8 +273,9 @@ def simulate(machine, ranks, nodes, programs):
             rank, [turn] = all_ranks[number], rest
             if rank.turn == turn:
                 resume(rank, time)
+    del all_ranks[ranks:]
     assert all(rank.ends is not None for rank in all_ranks), "a program that does not end"
-    return [rank.ends for rank in all_ranks]
+    return [(rank.ends, rank.values) for rank in all_ranks]
 
 
 def random_machine(dice):
@@ -214,7 +286,8 @@ def random_machine(dice):
         # Divisors of 10^6, so that the file's MB/s are exact.
         return Path(o_send, o_receive, g, g_receive, latency, dice.choice([1000, 8000, 31250]))
 
-    return Machine(path(), path(), dice.randint(1, 3))
+    execute = dice.choice([0, dice.randint(0, 5000)])
+    return Machine(path(), path(), dice.randint(1, 3), execute)
 
 
 def random_programs(dice, ranks):
@@ -237,9 +310,15 @@ def random_programs(dice, ranks):
             count = dice.randint(1, waiting[rank])
             waiting[rank] -= count
             program.append(f"w{count}")
-        elif what < 0.9:
+        elif what < 0.88:
             program.append("p")
-        elif what < 0.94:
+        elif what < 0.91:
+            program.append("Q")
+        elif what < 0.97:
+            kind, to = dice.choice("uuflgx"), dice.randrange(ranks)
+            size = f":{dice.randint(16, 4000)}" if kind in "gx" else ""
+            program.append(f"{kind}{to}{size}")
+        elif what < 0.985:
             for every in programs:
                 every.append("b")
     for rank in range(ranks):
@@ -251,7 +330,8 @@ def random_programs(dice, ranks):
 
 
 def run(clump, program, machine, ranks, nodes, programs):
-    """Runs the programs in virtual time; returns when each rank ends, and the summary."""
+    """Runs the programs in virtual time; returns when each rank ends, the values that it has read,
+    and the summary."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(machine.text())
         file.flush()
@@ -263,10 +343,10 @@ def run(clump, program, machine, ranks, nodes, programs):
         )
     if done.returncode != 0:
         raise SystemExit(f"{command} failed:\n{done.stdout}{done.stderr}")
-    ends = [0] * ranks
+    ends = [(0, [])] * ranks
     for line in done.stdout.splitlines():
         words = line.split()
-        ends[int(words[1])] = int(words[4])
+        ends[int(words[1])] = (int(words[4]), [int(value) for value in words[6:]])
     return ends, done.stderr
 
 

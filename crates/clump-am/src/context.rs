@@ -193,6 +193,19 @@ impl RankContext {
         Ok(self)
     }
 
+    /// Makes this the context of the executor of one-sided operations that runs beside the rank,
+    /// where time is virtual; `None` if none does.
+    ///
+    /// # Errors
+    /// Address space has run out.
+    pub fn as_executor(mut self) -> Result<Option<Self>> {
+        let Some(actor) = virtual_time::executor(&self.node, self.rank)? else { return Ok(None) };
+        debug_assert!(self.actor.is_none() && self.trace.is_none(), "it is no rank");
+        self.actor = Some(Box::leak(Box::new(actor)));
+        self.spin_policy = self.spin_policy.sleeping_at_once();
+        Ok(Some(self))
+    }
+
     /// Returns the rank's clock, where time is virtual.
     #[inline]
     pub fn actor(&self) -> Option<&'static Actor> {
@@ -202,10 +215,18 @@ impl RankContext {
     /// Begins virtual time, if the time of the job is virtual: returns once all ranks have.
     pub fn begin_virtual_time(&self) {
         if let Some(actor) = self.actor {
-            virtual_thread::register(Some(actor));
+            self.enter_virtual_time();
             actor.join();
             debug_assert!(virtual_thread::is_virtual(), "this thread is the actor");
         }
+    }
+
+    /// Makes this thread the actor, before it joins.
+    pub fn enter_virtual_time(&self) {
+        if let Some(actor) = self.actor {
+            virtual_thread::register(Some(actor));
+        }
+        debug_assert!(self.actor.is_none() || virtual_thread::is_virtual(), "it is the actor");
     }
 
     /// Ends virtual time for this rank, which leaves: the others go on.

@@ -48,7 +48,8 @@ impl Core {
             return Err(ErrorKind::NotInVirtualTime(why).into());
         }
         let opening = context.opening();
-        let inbox = Inbox::open(context.node(), context.rank(), tag.0)?;
+        let indices = context.actor().map_or(0..ENDPOINTS, |actor| actor.endpoints());
+        let inbox = Inbox::open_among(context.node(), context.rank(), tag.0, indices)?;
         let (network, name) = (context.network(), inbox.name());
         debug_assert!(usize::from(name.index()) < ENDPOINTS, "an index of the table");
         if let Some(network) = network {

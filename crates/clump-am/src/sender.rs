@@ -392,7 +392,7 @@ fn append_in_virtual_time(
         if message.kind == MessageKind::Short {
             path.count_stamp();
         }
-        actor.send(record, to.rank(), message.charged_bytes(), true);
+        actor.send(record, actor.number_of(to), message.charged_bytes(), true);
         handler_context.note_traced_send(to, message, (false, false), clock::now_ns());
     } else {
         actor.give_up(record);

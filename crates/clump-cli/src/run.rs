@@ -147,6 +147,12 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     spec.on_death = match args.on_death {
         AfterDeath::End => OnDeath::End,
+        AfterDeath::Continue if spec.virtual_time.is_some() => {
+            return Err(WrongCommand::new(
+                "--virtual and --on-death continue: a death ends virtual time, and with it the job",
+            )
+            .into());
+        }
         AfterDeath::Continue => OnDeath::Continue,
     };
     // The parser admits only finite, not negative values of less than a year.

@@ -309,7 +309,6 @@ fn of_memory(error: &clump_shm::Error) -> S {
         | E::LocalRankCount { .. }
         | E::InterfaceCount { .. } => S::CLUMP_ERR_LIMIT,
         E::Os(_) | E::NotANode(_) | E::NodeMap => S::CLUMP_ERR_SYSTEM,
-        E::OneSidedInVirtualTime => S::CLUMP_ERR_ARGUMENT,
     }
 }
 

@@ -15,6 +15,7 @@
 //! ```
 //!
 //! Main types: [`Server`] (its work, turn by turn), [`NetworkInterface`] (its thread),
+//! [`DirectExecutor`] (the engine alone, where time is virtual),
 //! [`NodeSegments`] (the registered memory of a node), [`Services`] (what it executes beside its
 //! own operations).
 //!
@@ -39,6 +40,7 @@
 
 mod answer_tally;
 mod delayed_sends;
+mod direct_executor;
 mod engine;
 mod executor;
 mod idle_yields;
@@ -49,6 +51,7 @@ mod server;
 mod service;
 
 pub use clump_transport::{Clock, MachineClock, Work};
+pub use direct_executor::DirectExecutor;
 pub use interface::NetworkInterface;
 pub use memory::{Memory, NodeSegments};
 pub use server::{Server, SleepAnnouncement, Wiring};

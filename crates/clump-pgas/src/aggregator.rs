@@ -176,8 +176,10 @@ pub(crate) struct Aggregator {
 
 impl Aggregator {
     pub(crate) fn new(options: &PgasOptions, rma: Rma, context: Arc<RankContext>) -> Self {
-        let nodes = context.node().nnodes();
-        let uses_grid = options.grid_nodes > 0 && nodes as usize >= options.grid_nodes;
+        let nodes = context.nnodes();
+        // Executors of virtual nodes forward nothing.
+        let forwards = context.actor().is_none();
+        let uses_grid = forwards && options.grid_nodes > 0 && nodes as usize >= options.grid_nodes;
         let grid = uses_grid.then(|| NodeGrid::new(nodes));
         let node = context.node();
         // A rank that is alone on its node has nothing to combine with.
@@ -199,10 +201,9 @@ impl Aggregator {
 
     /// Returns a segment, with batches of its own.
     pub(crate) fn peer(&self, target: Target) -> Rc<PeerSegment> {
-        let memory = self.context.node();
-        let home = memory.home_of(target.name());
-        let middle = self.grid.and_then(|grid| grid.middle(memory.node(), home));
-        let combiner = (self.combines && home != memory.node()).then_some(memory.node());
+        let (home, here) = (self.context.home_of(target.name()), self.context.node_number());
+        let middle = self.grid.and_then(|grid| grid.middle(here, home));
+        let combiner = (self.combines && home != here).then_some(here);
         let via = middle.or(combiner).and_then(|node| {
             let new = || {
                 let open = OpenSlots::default();

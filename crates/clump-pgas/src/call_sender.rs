@@ -152,8 +152,8 @@ impl CallSender {
         if length > most {
             return Err(ErrorKind::CallTooLong { bytes: length, most }.into());
         }
-        let node = self.endpoint.context().node();
-        let is_local = u32::try_from(rank).is_ok_and(|rank| node.is_local(rank));
+        let context = self.endpoint.context();
+        let is_local = u32::try_from(rank).is_ok_and(|rank| context.is_near(rank));
         let near = is_local && rank != self.pgas.rank();
         if near || !self.pgas.inner.aggregates() {
             self.table.note_sent();

@@ -58,8 +58,8 @@ impl<T: Element> WorkQueues<T> {
     /// Fails if memory has run out, or if a rank died or left.
     pub fn create(pgas: &Pgas, capacity: usize) -> Result<Self> {
         let (me, ranks, capacity) = (pgas.rank(), pgas.nranks(), capacity.max(1));
-        let node = pgas.context().node();
-        let is_near = |rank: &usize| u32::try_from(*rank).is_ok_and(|rank| node.is_local(rank));
+        let context = pgas.context();
+        let is_near = |rank: &usize| u32::try_from(*rank).is_ok_and(|rank| context.is_near(rank));
         let others = (1..ranks).map(|turn| (me + turn) % ranks);
         let (mut victims, far): (Vec<_>, Vec<_>) = others.partition(is_near);
         victims.extend(far);

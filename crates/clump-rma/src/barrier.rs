@@ -45,13 +45,13 @@ pub struct Barrier {
 impl Barrier {
     /// Returns the number of flags that this rank has to export for it ([`Rma::export_flags`]).
     pub fn flags(rma: &Rma) -> u64 {
-        let memory = rma.inner.context.node();
-        let local = memory.local_ranks();
+        let local = rma.inner.context.ranks_of(rma.inner.context.node_number());
         debug_assert!(local.contains(&rma.inner.context.rank()), "a rank of this node");
         if rma.inner.context.rank() != local.start {
             return 1; // never used: a name of its own keeps names in rank order
         }
-        1 + rounds_between(memory.nnodes() as usize).count() as u64 + local.len() as u64 - 1
+        1 + rounds_between(rma.inner.context.nnodes() as usize).count() as u64 + local.len() as u64
+            - 1
     }
 
     /// Creates the barrier over the flags that ranks have exported under these names, in rank
@@ -62,7 +62,8 @@ impl Barrier {
     /// than 4,096 nodes ([`ErrorKind::TooManyNodes`]), or as [`Rma::target`].
     pub fn over(rma: &Rma, flags: &[SegmentName]) -> Result<Self> {
         let memory = rma.inner.context.node();
-        let (me, node, nodes) = (rma.inner.context.rank(), memory.node(), memory.nnodes());
+        let context = &rma.inner.context;
+        let (me, node, nodes) = (context.rank(), context.node_number(), context.nnodes());
         let ranks = 0..memory.interface_id(0);
         let not_all =
             || Error::from(ErrorKind::NotAllNamed { given: flags.len(), ranks: ranks.end });
@@ -76,7 +77,7 @@ impl Barrier {
             let name = flags.get(rank as usize).copied();
             rma.flag(name.ok_or_else(not_all)?, index)
         };
-        let (local, nodes) = (memory.local_ranks(), nodes as usize);
+        let (local, nodes) = (context.ranks_of(node), nodes as usize);
         let steps: Vec<usize> = rounds_between(nodes).collect();
         let here = |rank: u32| 1 + steps.len() as u64 + u64::from(rank - local.start - 1);
         debug_assert!(local.contains(&me), "a rank of this node");
@@ -88,7 +89,7 @@ impl Barrier {
             });
         }
         let mut lowest: Vec<u32> = ranks.clone().collect();
-        lowest.dedup_by_key(|rank| memory.node_of(*rank));
+        lowest.dedup_by_key(|rank| context.node_of(*rank));
         debug_assert_eq!(lowest.len(), nodes, "every node has ranks, and they are consecutive");
         let members = (local.start + 1..local.end).map(|rank| Ok((rank, flag(me, here(rank))?)));
         let rounds = (1..).zip(&steps).map(|(index, step)| {

@@ -168,6 +168,7 @@ impl Lock {
             };
         }
         debug_assert!(self.target.near.is_some(), "others ask the home");
+        self.target.access_word();
         let lock = self.near()?;
         lock.pass_over_withdrawn(|rank| self.is_dead(rank));
         match lock.claim_free(rank) {
@@ -190,6 +191,7 @@ impl Lock {
             let cookie = self.ask(if until.is_some() { how::WAITS } else { how::STAYS })?;
             return self.await_grant(cookie, until);
         }
+        self.target.access_word();
         let lock = self.near()?;
         let (turn, end) = (LockTurn::new(self.rank(), self.target.name().rank()), None);
         let mut mine = MyTurn { owner: self, lock, turn, until, end };
@@ -276,6 +278,7 @@ impl Lock {
             let words = [self.target.name().to_bits(), self.offset, 0, position, word, passed];
             return inner.send(node, ask::UNLOCK, &words, RequestPayload::Nothing);
         }
+        self.target.access_word();
         let lock = self.near()?;
         if !lock.release(position, self.rank(), word) {
             return Err(self.refused(Refusal::NotHeld));
@@ -309,8 +312,10 @@ impl Lock {
 /// Wakes a rank of this node, or this node's interface on behalf of a rank of another.
 pub(crate) fn wake(inner: &Inner, rank: u32) {
     let node = inner.context.node();
-    if !node.is_local(rank) {
-        if let Some(alarm) = node.interface_alarm() {
+    if !inner.context.is_near(rank) {
+        if let Some(actor) = inner.context.actor() {
+            actor.notify_executor();
+        } else if let Some(alarm) = node.interface_alarm() {
             alarm.ring();
         }
     } else if let Some(block) = node.rank(rank) {
@@ -391,6 +396,7 @@ struct MyTurn<'a> {
 
 impl MyTurn<'_> {
     fn is_over(&mut self) -> bool {
+        self.owner.inner().order_words();
         self.end =
             self.end.or_else(|| match self.turn.poll(self.lock, |r| self.owner.is_dead(r)) {
                 TurnStatus::Taken(position, word) => Some(LockWaitEnd::Taken(position, word)),

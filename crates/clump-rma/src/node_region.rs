@@ -62,6 +62,11 @@ impl Rma {
         options: RegionOptions,
     ) -> Result<NodeRegion> {
         let memory = self.inner.context.node();
+        if self.inner.context.nnodes() != memory.nnodes() {
+            // Virtual nodes would share it.
+            let name = SegmentName::of_node(self.inner.context.node_number(), number);
+            return Err(refused(name, 0, Refusal::Unknown));
+        }
         let RegionOptions { reserved, pages } = options;
         let name = memory.open_region(number, reserved, pages)?;
         memory.grow_region(number, bytes)?;

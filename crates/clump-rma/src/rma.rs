@@ -76,10 +76,10 @@ impl Rma {
 
     fn over(endpoint: Endpoint) -> Result<Self> {
         let context = endpoint.context().clone();
-        let nodes = context.node().nnodes();
+        let nodes = context.nnodes();
         let books = Rc::new(RefCell::new(Requester::new(nodes)));
         equip(&endpoint, &books, context.node().interface_id(0))?;
-        debug_assert!(context.node().node() < nodes, "this node is one of the job");
+        debug_assert!(context.node_number() < nodes, "this node is one of the job");
         let dests = (0..nodes).map(|_| Cell::new(None)).collect();
         let get_windows = (0..nodes).map(|_| Cell::default()).collect();
         let (successors, passed) = Default::default();
@@ -109,7 +109,7 @@ impl Rma {
     pub fn quiet(&self) -> Result<()> {
         fence(Ordering::SeqCst);
         self.inner.notice_losses();
-        let nodes = 0..self.inner.context.node().nnodes();
+        let nodes = 0..self.inner.context.nnodes();
         let asked: Vec<_> = nodes.clone().map(|node| self.inner.request_quiet(node)).collect();
         debug_assert_eq!(asked.len(), nodes.len(), "each node is asked once");
         let mut result = Ok(());
@@ -181,7 +181,7 @@ impl Inner {
         load: RequestPayload<'_>,
     ) -> Result<()> {
         let memory = self.context.node();
-        let direct = node == memory.node() && memory.proxies() == 0;
+        let direct = node == self.context.node_number() && memory.proxies() == 0;
         debug_assert!(!direct, "this node is operated on directly");
         let long = |bytes: &[u8]| bytes.len() > MAX_PIECE;
         debug_assert!(!matches!(load, RequestPayload::Bytes(bytes) if long(bytes)), "one message");
@@ -226,7 +226,7 @@ impl Inner {
 
     #[cold]
     fn note_observed(&self, node: u32, cookie: u64, bytes: usize) {
-        debug_assert!(node < self.context.node().nnodes(), "a node of the job");
+        debug_assert!(node < self.context.nnodes(), "a node of the job");
         debug_assert!(self.endpoint.is_observed(), "there is a trace, or a knob");
         if cookie == 0 {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -252,8 +252,9 @@ impl Inner {
         if let Some(dest) = cell.get() {
             return Ok(dest);
         }
-        let name = interface_name(self.context.node(), node);
-        debug_assert!(!self.context.node().is_local(name.rank()), "interfaces are no ranks");
+        let executor = self.context.actor().and_then(|actor| actor.executor_name(node));
+        let name = executor.unwrap_or_else(|| interface_name(self.context.node(), node));
+        debug_assert!(executor.is_some() || !self.context.node().is_local(name.rank()));
         let dest = self.endpoint.map(&name, Tag(TAG))?;
         cell.set(Some(dest));
         Ok(dest)
@@ -350,7 +351,7 @@ impl Inner {
 
     /// Waits until a node has executed everything.
     pub(crate) fn quiet_node(&self, node: u32) -> Result<()> {
-        debug_assert!(node < self.context.node().nnodes(), "a node of the job");
+        debug_assert!(node < self.context.nnodes(), "a node of the job");
         match self.request_quiet(node)? {
             Some(cookie) => self.await_one(cookie).map(drop),
             None => Ok(()),
@@ -364,7 +365,7 @@ impl Inner {
 
     /// Returns the lowest rank of a node.
     pub(crate) fn first_rank(&self, node: u32) -> u32 {
-        self.context.node().rank_map().ranks_of(node).start
+        self.context.ranks_of(node).start
     }
 
     /// Returns the failure of operations without an answer on a node since the last call.
@@ -385,9 +386,18 @@ impl Inner {
         if node.job().deaths() == 0 {
             return;
         }
-        debug_assert_eq!(node.nnodes() as usize, self.dests.len(), "the nodes of the job");
-        let lost = (0..node.nnodes()).filter(|&number| node.is_node_lost(number));
+        debug_assert_eq!(self.context.nnodes() as usize, self.dests.len(), "all nodes");
+        let lost = (0..self.context.nnodes()).filter(|&number| node.is_node_lost(number));
         lost.for_each(|number| self.books.borrow_mut().lose(number));
+    }
+
+    /// Orders an access to words that ranks of this node share, where time is virtual: nothing
+    /// acts on them before it.
+    #[inline]
+    pub(crate) fn order_words(&self) {
+        if let Some(actor) = self.context.actor() {
+            actor.order_words();
+        }
     }
 
     /// Waits for the end of an operation. Returns its value.

@@ -20,8 +20,10 @@ impl Rma {
     /// interface forwards too much for others at the moment. Fails if a node or a rank is lost, or
     /// if `via` is this node, since a rank reaches all others by itself, or no node.
     pub fn spread(&self, via: u32, op: AtomicOp, updates: &[SpreadUpdate]) -> Result<()> {
-        let memory = self.inner.context.node();
-        if via == memory.node() || via >= memory.nnodes() || !may_be_batched(op) {
+        if via == self.inner.context.node_number()
+            || via >= self.inner.context.nnodes()
+            || !may_be_batched(op)
+        {
             return Err(refused(SegmentName::from_bits(0), 0, Refusal::Unknown));
         }
         debug_assert!(!op.is_answered(), "callers get no values");
@@ -51,11 +53,11 @@ impl Rma {
     ) -> Result<()> {
         let memory = self.inner.context.node();
         // A proxy combines what ranks of its node send; without proxies a rank reaches all others.
-        let here = via == memory.node() && memory.proxies() == 0;
-        if here || via >= memory.nnodes() || !may_be_batched(op) {
+        let here = via == self.inner.context.node_number() && memory.proxies() == 0;
+        if here || via >= self.inner.context.nnodes() || !may_be_batched(op) {
             return Err(refused(SegmentName::from_bits(0), 0, Refusal::Unknown));
         }
-        debug_assert!(memory.proxies() != 0 || via != memory.node(), "an interface takes it");
+        debug_assert!(!here, "an interface takes it");
         let words = [0, 0, 0, op as u64 | if halves { HALVES } else { 0 }];
         for part in updates.chunks(SpreadUpdate::MOST) {
             let load = RequestPayload::Bytes(part.as_bytes());
@@ -85,7 +87,7 @@ impl Rma {
     ) -> Result<()> {
         debug_assert!((FIRST_CODE..=LAST_CODE).contains(&code), "a service's");
         let sink = AnswerSink::Buffer(NonNull::from(&mut *to).cast::<u8>(), to.len());
-        debug_assert!(node < self.inner.context.node().nnodes(), "a node of the job");
+        debug_assert!(node < self.inner.context.nnodes(), "a node of the job");
         let words = |cookie| [segment.to_bits(), offset, cookie];
         let cookie = self.inner.begin(node, code, sink, words, RequestPayload::Nothing)?;
         // The buffer is borrowed until the operation has ended, successfully or not.

@@ -34,6 +34,8 @@ pub struct Target {
     /// others.
     base: NonNull<u8>,
     words_end: u64,
+    /// End of the words whose atomic operations are executed at once.
+    atomics_end: u64,
 }
 
 /// A segment of this node.
@@ -69,11 +71,11 @@ impl Rma {
 
 impl Target {
     pub(crate) fn open(inner: &Rc<Inner>, name: SegmentName) -> Result<Self> {
-        let memory = inner.context.node();
-        let node = memory.home_of(name);
+        let (memory, here) = (inner.context.node(), inner.context.node_number());
+        let node = inner.context.home_of(name);
         let (mut near, mut base) = (None, NonNull::dangling());
         let mut words_end = 0;
-        if node == memory.node() {
+        if node == here {
             let missing = || refused(name, 0, Refusal::NoSuchSegment);
             let (cells, extent) = memory.exported(name)?.ok_or_else(missing)?;
             let owner = memory.rank(name.rank());
@@ -84,11 +86,13 @@ impl Target {
             debug_assert!(words_end <= cells.bytes(), "words at hand are mapped");
             debug_assert!(base.cast::<u64>().is_aligned(), "an aligned offset is an aligned word");
             near = Some(Box::new(Near { cells, bytes: Cell::new(extent.bytes), owner }));
-        } else if node >= memory.nnodes() {
+        } else if node >= inner.context.nnodes() {
             return Err(refused(name, 0, Refusal::NoSuchSegment));
         }
-        debug_assert_eq!(near.is_some(), node == memory.node(), "all of this node is mapped");
-        Ok(Self { inner: inner.clone(), name, node, near, base, words_end })
+        debug_assert_eq!(near.is_some(), node == here, "all of this node is mapped");
+        // In virtual time each is ordered among those of other ranks.
+        let atomics_end = if inner.context.actor().is_some() { 0 } else { words_end };
+        Ok(Self { inner: inner.clone(), name, node, near, base, words_end, atomics_end })
     }
 
     /// Returns the whole words of a near segment, up to its known end, for loops that cannot afford
@@ -122,11 +126,32 @@ impl Target {
     /// this was made.
     #[inline(always)]
     fn cell<T: Word>(&self, offset: u64) -> Option<&T::Cell> {
+        self.cell_before::<T>(self.words_end, offset)
+    }
+
+    /// Returns a word as [`Target::cell`] does, for an atomic operation that nothing orders.
+    #[inline(always)]
+    fn atomic_cell<T: Word>(&self, offset: u64) -> Option<&T::Cell> {
+        self.cell_before::<T>(self.atomics_end, offset)
+    }
+
+    /// Orders an access to a word of this node that other ranks may access, and charges it, where
+    /// time is virtual.
+    pub(crate) fn access_word(&self) {
+        debug_assert!(self.near.is_some(), "executors order all others");
+        if let Some(actor) = self.inner.context.actor() {
+            actor.access_word();
+        }
+    }
+
+    #[inline(always)]
+    fn cell_before<T: Word>(&self, end: u64, offset: u64) -> Option<&T::Cell> {
+        debug_assert!(end <= self.words_end, "words at hand");
         debug_assert!(self.near.is_some() || self.words_end == 0, "far words are not at hand");
         let mapped = |near: &Near| self.words_end <= near.cells.bytes();
         debug_assert!(self.near.as_deref().is_none_or(mapped), "words at hand are mapped");
         let aligned = offset.is_multiple_of(size_of::<T>() as u64);
-        if offset >= self.words_end || !aligned {
+        if offset >= end || !aligned {
             return None;
         }
         // SAFETY: the end is that of whole words of eight bytes in the mapping that `near` keeps,
@@ -168,6 +193,11 @@ impl Target {
     /// unreported change is seen after 100 ms.
     pub fn notify(&self, offset: u64) {
         let memory = self.inner.context.node();
+        if self.near.is_some()
+            && let Some(actor) = self.inner.context.actor()
+        {
+            return actor.notify_executor();
+        }
         if self.near.is_none() || memory.nnodes() == 1 {
             return;
         }

@@ -57,12 +57,6 @@ pub enum Error {
          has up to {MAX_NODES} nodes"
     )]
     NodeMap,
-    /// One-sided operations were to be executed in virtual time.
-    #[error(
-        "in virtual time there are no one-sided operations between nodes yet, and so no global \
-         memory; leave --nodes out to give all ranks one node (docs/virtual.md)"
-    )]
-    OneSidedInVirtualTime,
     /// All endpoints of the rank are open, or were, and peers may still send to them.
     #[error(
         "this rank can have {most} endpoints: {open} are open, and peers have yet to let go of the others, which are \

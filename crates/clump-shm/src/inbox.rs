@@ -24,6 +24,7 @@ use crate::{Error, Result, reuse};
 use clump_os::fence;
 use clump_os::map::{Mapping, PAGE};
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 mod hold;
 #[cfg(test)]
@@ -70,9 +71,22 @@ impl<L> Inbox<L> {
     /// # Errors
     /// All indices are in use, or address space has run out.
     pub fn open(node: &NodeMemory, rank: u32, tag: u64) -> Result<Self> {
+        Self::open_among(node, rank, tag, 0..ENDPOINTS)
+    }
+
+    /// Opens the endpoint at the first free one of these indices.
+    ///
+    /// # Errors
+    /// As for [`Inbox::open`].
+    pub fn open_among(
+        node: &NodeMemory,
+        rank: u32,
+        tag: u64,
+        indices: Range<usize>,
+    ) -> Result<Self> {
         debug_assert!(node.geometry().slot_of(rank).is_some(), "a rank or interface of this node");
-        let (most, mut open) = (ENDPOINTS, 0);
-        for index in 0..most {
+        let (most, mut open) = (indices.len(), 0);
+        for index in indices {
             let g = *node.geometry();
             let offset = node.endpoint_offset(rank, index)?;
             let header = node.map(offset, ENDPOINT_HEADER)?;

@@ -5,7 +5,7 @@
 //! table and reads the summary. The rules are `clump-virtual`'s.
 //!
 //! Types to know: [`TimePlan`] (the machine, and where its ranks are), [`Actor`] (the clock of a
-//! rank), [`TimeSummary`].
+//! rank, or of the executor of a node's one-sided operations), [`TimeSummary`].
 //!
 //! # Invariants
 //! 1. One actor holds the token. Nothing but the word that hands it over is accessed by others, so
@@ -15,6 +15,7 @@
 
 mod actor;
 mod computation;
+mod executor;
 mod messages;
 mod open;
 mod summary;
@@ -25,7 +26,7 @@ mod turns;
 
 pub use actor::{Actor, Call};
 pub use messages::{Arrival, PendingMessage};
-pub use open::{actor, begin, summary};
+pub use open::{actor, begin, executor, summary};
 pub use summary::TimeSummary;
 pub use turns::End;
 

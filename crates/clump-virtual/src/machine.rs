@@ -64,6 +64,8 @@ pub struct Machine {
     pub nics: u64,
     /// Time of computation on it by time here, in millionths.
     pub cpu_ppm: u64,
+    /// Time in which a node executes a one-sided operation, ns.
+    pub execute_ns: u64,
 }
 
 /// A text that describes no machine.
@@ -92,6 +94,8 @@ struct MachineFile {
     nics: u64,
     #[serde(default = "unchanged")]
     cpu: f64,
+    #[serde(default)]
+    execute_us: f64,
 }
 
 /// A path in a machine file, times in us.
@@ -147,9 +151,10 @@ impl Machine {
             return Err(MachineError::Value { key: "nics", why: "a node has 1 to 4" });
         }
         let cpu_ppm = whole("cpu", file.cpu * 1e6)?;
+        let execute_ns = whole("execute_us", file.execute_us * 1e3)?;
         let (node, network) = (file.node.costs()?, file.network.costs()?);
         debug_assert!(node.send_ns > 0 && network.send_ns > 0, "invariant 2");
-        Ok(Self { node, network, nics: file.nics, cpu_ppm })
+        Ok(Self { node, network, nics: file.nics, cpu_ppm, execute_ns })
     }
 
     /// Returns the costs of a path within a node, or between nodes.
@@ -183,7 +188,7 @@ impl Machine {
         };
         let mut words = [0; MACHINE_WORDS];
         let all = path(self.node).into_iter().chain(path(self.network));
-        let all = all.chain([self.nics, self.cpu_ppm]);
+        let all = all.chain([self.nics, self.cpu_ppm, self.execute_ns]);
         words.iter_mut().zip(all).for_each(|(to, word)| *to = word);
         words
     }
@@ -199,7 +204,7 @@ impl Machine {
             byte_ps: words[at + 5],
         };
         let nics = words[12].clamp(1, MAX_NICS);
-        Self { node: path(0), network: path(6), nics, cpu_ppm: words[13] }
+        Self { node: path(0), network: path(6), nics, cpu_ppm: words[13], execute_ns: words[14] }
     }
 }
 
@@ -272,8 +277,13 @@ mod tests {
     #[test]
     fn the_lookahead_of_a_machine_holds_for_both_paths() {
         let path = |send_ns, latency_ns| PathCosts { send_ns, latency_ns, ..PathCosts::default() };
-        let machine =
-            Machine { node: path(7127, 0), network: path(2772, 13_563), nics: 1, cpu_ppm: 0 };
+        let machine = Machine {
+            node: path(7127, 0),
+            network: path(2772, 13_563),
+            nics: 1,
+            cpu_ppm: 0,
+            execute_ns: 0,
+        };
         // A message within a node may be due when it is sent.
         assert_eq!(machine.lookahead_ns(), 2772);
     }

@@ -32,6 +32,7 @@
 
 mod addresses;
 mod error;
+mod executor;
 mod leave;
 mod runtime;
 

@@ -67,13 +67,14 @@ pub fn init() -> Result<Clump> {
     };
     let context = Arc::new(context.in_virtual_time()?);
     context.node().join(context.rank(), std::process::id()).map_err(Error::AlreadyJoined)?;
+    let executor = crate::executor::start(&context)?;
     context.begin_virtual_time();
     let team = Arc::new(Team::form(&context)?);
     if let Some(actor) = context.actor() {
         // What the program does from now on counts.
         actor.begin_part();
     }
-    let leave = Leave(context.clone());
+    let leave = Leave::new(context.clone(), executor);
     Ok(Clump { inner: Arc::new(Inner { team, context, pgas, leave, _control: control }) })
 }
 
@@ -447,16 +448,13 @@ impl Clump {
 
     /// Returns the number of nodes of the job.
     pub fn nnodes(&self) -> usize {
-        let nodes = self.inner.context.actor().map(Actor::nodes);
-        nodes.unwrap_or_else(|| self.node().nnodes()) as usize
+        self.inner.context.nnodes() as usize
     }
 
     /// Returns the node that a rank is on; `None` if the job has no such rank.
     pub fn node_of(&self, rank: usize) -> Option<usize> {
         let known = u32::try_from(rank).ok().filter(|_| rank < self.nranks())?;
-        let actor = self.inner.context.actor();
-        let node = actor.and_then(|actor| actor.node_of(known));
-        Some(node.unwrap_or_else(|| self.node().node_of(known)) as usize)
+        Some(self.inner.context.node_of(known) as usize)
     }
 
     /// Returns the nanoseconds since the program began: in virtual time those of this rank's clock,

@@ -2,6 +2,7 @@
 
 use clump_os::topology;
 use clump_process_tests::{Finished, Folder, Job, program};
+use clump_test_tier::first_of;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -90,6 +91,43 @@ fn ranks_that_all_wait_are_named() {
 }
 
 #[test]
+fn one_sided_operations_take_the_time_of_their_messages_and_of_their_execution() {
+    let folder = Folder::new();
+    let path = folder.path().join("machine.toml");
+    std::fs::write(&path, format!("execute_us = 2\n[node]\n{WORKED}[network]\n{WORKED}")).unwrap();
+    // A request is sent at 3, due at 8, received at 11, executed at 13; its answer is sent at 16,
+    // due at 21, received at 24. Bytes behind the first take 1 ns each, and the gap is 6.
+    let programs = ["f1", "c4000000 f1 f1", "c1000000 u1 Q l1", "c2000000 g1:1001", "c3000000 x1:1001 Q"];
+    let done = job(path.to_str().unwrap(), "--nodes 5 --cpu fixed:0", &programs).finish();
+    let expected = [24_000, 4_000_020, 1_054_000, 2_025_000, 3_030_000];
+    assert_eq!(ends(&done), expected, "{}{}", done.out, done.err);
+    assert!(done.out.contains("rank 2 ends at 1054000 saw 2"), "{}", done.out);
+    assert!(done.out.contains("saw 2 3"), "{}", done.out);
+}
+
+#[test]
+fn applications_on_global_memory_end_at_the_same_time_in_every_run() {
+    let applications = [
+        "radix --keys 20011",
+        "em3d --manner write",
+        "sample --keys 20011",
+        "connect",
+        "radb --keys 20011",
+        "murphi",
+    ];
+    let run = |words: &str| {
+        let line = format!("app {words} -n 8 --nodes 8 --virtual now1997 --cpu fixed:50");
+        let done = Job::command(&line).finish();
+        assert_eq!(done.code, 0, "{line}: {}", done.err);
+        assert!(done.out.contains("verified: yes"), "{line}: {}", done.out);
+        summary(&done)
+    };
+    for words in first_of(2, &applications) {
+        assert_eq!(run(words), run(words), "{words}");
+    }
+}
+
+#[test]
 fn a_killed_holder_of_the_token_ends_the_job_as_usual() {
     let done = job("now1997", "--nodes 3 --cpu fixed:0", &["w1", "kill", "b"]).finish();
     done.expect(137, &["rank 1 of `virtual-time` was killed by signal 9 (SIGKILL)"]);
@@ -123,6 +161,7 @@ fn what_is_not_carried_out_is_refused_by_name() {
     refused("--nodes 2 --ni proxy:1", "--ni");
     refused("--nodes 2 --emu o=+5us", "--emu");
     refused("--cpu replay:file", "`measured`, or `fixed:NS`");
+    refused("--on-death continue", "--on-death continue");
     let missing = job("no-such-machine", "", &["", ""]).finish();
     assert!(missing.err.contains("none of now1997, clump1997"), "{}", missing.err);
     let svm = Job::of("-n 2 --nodes 2 --virtual now1997", "heap").finish();

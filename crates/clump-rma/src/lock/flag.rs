@@ -54,7 +54,7 @@ impl Flag {
         if self.target.near.is_some() {
             return self.set_near(value, adds);
         }
-        debug_assert_ne!(self.target.node, self.target.inner.context.node().node());
+        debug_assert_ne!(self.target.node, self.target.inner.context.node_number());
         let name = self.target.name().to_bits();
         let words = [name, self.offset, 0, u64::from(adds), value];
         self.target.inner.send(self.target.node, ask::SET, &words, RequestPayload::Nothing)
@@ -62,6 +62,7 @@ impl Flag {
 
     fn set_near(&self, value: u64, adds: bool) -> Result<()> {
         debug_assert!(self.target.near.is_some(), "flags of other nodes are set there");
+        self.target.access_word();
         if self.near()?.change(value, adds) {
             // Waiters may be any ranks, on any node.
             self.target.inner.context.node().wake_all();
@@ -175,6 +176,7 @@ struct Becomes<'a> {
 
 impl Becomes<'_> {
     fn look(&mut self) -> bool {
+        self.owner.inner.order_words();
         let word = self.flag.get();
         self.seen = self.comparison.holds(word, self.value).then_some(word);
         self.seen.is_some()

@@ -120,6 +120,7 @@ impl Target {
         debug_assert!(cells.is_some(), "the segment is near");
         let cell = cells.and_then(|cells| u64::find(cells, offset));
         let cell = cell.ok_or_else(|| refused(self.name, offset, Refusal::Misaligned))?;
+        self.access_word();
         u64::apply(cell, op, value, 0);
         self.wake();
         self.notify(offset);
@@ -140,6 +141,9 @@ impl Target {
         if from.len() < LONG_FROM.min(self.inner.endpoint.max_medium()) {
             return self.inner.send(self.node, ask::PUT, words, RequestPayload::Bytes(from));
         }
+        if self.inner.context.actor().is_some() {
+            return self.put_in_virtual_time(offset, from, words);
+        }
         let first = self.inner.first_rank(self.node);
         debug_assert!(first <= self.name.rank(), "the lowest rank of the segment's node");
         // Data beyond any segment's end is not sent.
@@ -150,6 +154,27 @@ impl Target {
             self.inner.quiet_node(self.node)?;
         }
         self.inner.send(self.node, ask::PUT_LONG, words, RequestPayload::Deposit(at, from))
+    }
+
+    /// Writes bytes of another virtual node in fragments, none of which an executor deposits before
+    /// it is due. `words` are those of the put: its answer and its signal come with the last one.
+    #[cold]
+    fn put_in_virtual_time(&self, offset: u64, from: &[u8], words: &[u64]) -> Result<()> {
+        let most = MAX_PIECE.min(self.inner.endpoint.max_medium());
+        let mut at = 0;
+        debug_assert!(from.len() >= LONG_FROM.min(most), "others are one message");
+        for fragment in from.chunks(most) {
+            let end = at + fragment.len();
+            let mut all = [0; 7];
+            let count = if end == from.len() { words.len() } else { 3 };
+            all.iter_mut().zip(words).take(count).for_each(|(to, word)| *to = *word);
+            all[1] = offset.saturating_add(at as u64);
+            all[2] = if end == from.len() { all[2] } else { 0 };
+            let words = all.get(..count).unwrap_or_default();
+            self.inner.send(self.node, ask::PUT, words, RequestPayload::Bytes(fragment))?;
+            at = end;
+        }
+        Ok(())
     }
 
     /// Reads bytes.

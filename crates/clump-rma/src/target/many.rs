@@ -247,6 +247,7 @@ impl Target {
         let ends = advances.iter().map(|advance| advance.offset().checked_add(8));
         let word_cells = words.near_until(ends)?;
         let data = load.get(data..).unwrap_or_default();
+        self.access_word();
         runs::apply((&ranges, cells), (advances, word_cells), data).map_err(|why| no(0, why))?;
         words.wake();
         advances.iter().for_each(|advance| words.notify(advance.offset()));

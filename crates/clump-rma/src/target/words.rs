@@ -206,7 +206,7 @@ impl Target {
 
     #[inline(always)]
     fn atomic<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
-        if let Some(cell) = self.cell::<T>(offset) {
+        if let Some(cell) = self.atomic_cell::<T>(offset) {
             return Ok(T::apply(cell, op, operand, other));
         }
         let mut value = operand;
@@ -235,7 +235,7 @@ impl Target {
     #[inline(always)]
     pub fn update<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
         debug_assert!(!op.is_answered(), "a load, a swap or a compare-and-swap");
-        if let Some(cell) = self.cell::<T>(offset) {
+        if let Some(cell) = self.atomic_cell::<T>(offset) {
             T::apply(cell, op, operand, T::from_bits(0));
             return Ok(());
         }
@@ -246,6 +246,7 @@ impl Target {
     /// have.
     fn near_again<T: Word>(&self, offset: u64, op: AtomicOp, operand: T, other: T) -> Result<T> {
         debug_assert!(self.near.is_some(), "another node executes its operations itself");
+        self.access_word();
         let known = self.near.as_ref().and_then(|near| near.reach(offset, bytes::<T>()));
         let cells = known.map_or_else(|| self.reach_grown(offset, bytes::<T>()), Ok)?;
         debug_assert!(cells.holds(offset, bytes::<T>()), "what may be accessed is mapped");
@@ -265,7 +266,7 @@ impl Target {
         (operand, other): (T, T),
         before: &mut T,
     ) -> Result<()> {
-        debug_assert!(self.cell::<T>(offset).is_none(), "a word at hand is accessed at once");
+        debug_assert!(self.atomic_cell::<T>(offset).is_none(), "it is accessed at once");
         if self.near.is_some() {
             *before = self.near_again(offset, op, operand, other)?;
             return Ok(());
@@ -310,7 +311,7 @@ impl Target {
     #[cold]
     #[inline(never)]
     fn atomic_slowly<T: Word>(&self, offset: u64, op: AtomicOp, operand: T) -> Result<()> {
-        debug_assert!(self.cell::<T>(offset).is_none(), "a word at hand is accessed at once");
+        debug_assert!(self.atomic_cell::<T>(offset).is_none(), "it is accessed at once");
         debug_assert!(!op.is_answered(), "operations made for their results are answered");
         if self.near.is_some() {
             return self.near_again(offset, op, operand, T::from_bits(0)).map(drop);
@@ -369,6 +370,7 @@ struct Compared<'a, T> {
 impl<T: Word> WaitFor for Compared<'_, T> {
     #[inline]
     fn done(&mut self) -> clump_am::Result<bool> {
+        self.target.inner.order_words();
         let Some(near) = &self.target.near else {
             clump_bug::bug!("interfaces wait for words of other nodes");
             return Ok(true);

@@ -10,7 +10,6 @@ use crate::shared::Shared;
 use crate::supply::{self, MemorySupply};
 use crate::{Error, Result};
 use clump_os::map::Mapping;
-use clump_os::sync::Ordering;
 use std::ops::Range;
 
 impl NodeMemory {
@@ -40,9 +39,6 @@ impl NodeMemory {
     /// # Errors
     /// The memory cannot be mapped.
     pub fn map_registered(&self, name: SegmentName) -> Result<Option<(Mapping, Extent)>> {
-        if self.job.virtual_time.load(Ordering::Acquire) > 1 {
-            return Err(Error::OneSidedInVirtualTime);
-        }
         let Some((extent, pages)) = self.find(name) else { return Ok(None) };
         let Ok(len) = usize::try_from(extent.reserved) else { return Ok(None) };
         let map = self.map(extent.offset, len)?;

@@ -10,7 +10,9 @@ use clump_os::clock;
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 use clump_os::virtual_thread::VirtualThread;
+use clump_virtual::Compute;
 use clump_virtual::turn::{self, NEVER};
+use std::ops::Range;
 use std::time::Duration;
 
 /// Time of the clocks at the beginning, so that no time is 0.
@@ -22,16 +24,17 @@ const DEATH_CHECK: Duration = Duration::from_millis(100);
 const MIN_NAP_NS: u64 = 50_000;
 const MAX_NAP_NS: u64 = 10_000_000;
 /// Cost of an empty poll, and of a clock read in a loop.
-const EMPTY_POLL_NS: u64 = 10;
+pub(super) const EMPTY_POLL_NS: u64 = 10;
 /// Empty polls, or clock reads, in a row before they count as a loop that waits.
 const LOOP: u64 = 256;
 
 /// The clock of a rank, kept by the thread that joined.
 #[derive(Debug)]
 pub struct Actor {
-    table: TimeTable,
+    pub(super) table: TimeTable,
     node: NodeMemory,
-    me: usize,
+    /// Its number: a rank's, or that of an executor behind all ranks.
+    pub(super) me: usize,
     computation: Computation,
     /// Time after which the next wait looks again.
     nap_ns: AtomicU64,
@@ -43,17 +46,18 @@ pub struct Actor {
 }
 
 impl Actor {
-    /// Creates the actor of a rank; [`Actor::join`] follows.
-    pub(crate) fn new(table: TimeTable, node: NodeMemory, rank: u32) -> Self {
-        let computation = Computation::new(table.compute, table.machine.cpu_ppm);
-        let me = rank as usize;
+    /// Creates actor number `me`; [`Actor::join`] follows.
+    pub(crate) fn new(table: TimeTable, node: NodeMemory, me: usize) -> Self {
+        let is_rank = me < table.node_of.len();
+        let compute = if is_rank { table.compute } else { Compute::Fixed(0) };
+        let computation = Computation::new(compute, table.machine.cpu_ppm);
         debug_assert!(me < table.actors.len(), "each rank is an actor");
         let [nap_ns, empty_polls, clock_reads, acted_ns] =
             [MIN_NAP_NS, 0, 0, 0].map(AtomicU64::new);
         Self { table, node, me, computation, nap_ns, empty_polls, clock_reads, acted_ns }
     }
 
-    /// Joins, and waits until all ranks have and this one is the first.
+    /// Joins, and waits until all actors have and this one is the first.
     pub fn join(&self) {
         self.set_state(State::Ready);
         let joined = self.table.header.joined.fetch_add(1, Ordering::AcqRel) + 1;
@@ -71,7 +75,7 @@ impl Actor {
         debug_assert!(self.line().state.load(Relaxed) != State::Absent as u32, "it leaves once");
         self.enter();
         self.set_state(State::Absent);
-        self.table.header.left.fetch_add(1, Ordering::AcqRel);
+        self.note_left();
         if let Some(next) = self.table.choose() {
             self.table.hand_over(next);
         }
@@ -85,6 +89,18 @@ impl Actor {
     /// Returns the virtual node of a rank.
     pub fn node_of(&self, rank: u32) -> Option<u32> {
         self.table.node_of.get(rank as usize).copied()
+    }
+
+    /// Returns the virtual node of this actor.
+    pub fn node(&self) -> u32 {
+        self.table.node_of_actor(self.me).unwrap_or(0)
+    }
+
+    /// Returns the ranks of a virtual node.
+    pub fn ranks_of(&self, node: u32) -> Range<u32> {
+        let [first, end] = [node, node + 1].map(|node| self.table.first_of(node) as u32);
+        debug_assert!(first < end, "each node has a rank");
+        first..end
     }
 
     /// Returns how the job ended early, if it did: then clocks stand still.
@@ -291,12 +307,12 @@ impl Actor {
         true
     }
 
-    fn line(&self) -> &ActorLine {
+    pub(super) fn line(&self) -> &ActorLine {
         debug_assert!(self.me < self.table.actors.len(), "each rank is an actor");
         &self.table.actors[self.me]
     }
 
-    fn advance(&self, ns: u64) {
+    pub(super) fn advance(&self, ns: u64) {
         let clock = &self.line().clock_ns;
         let before_ns = clock.load(Relaxed);
         debug_assert!(before_ns != NEVER, "invariant 3");
@@ -304,7 +320,7 @@ impl Actor {
         debug_assert!(clock.load(Relaxed) >= before_ns, "invariant 3");
     }
 
-    fn set_state(&self, state: State) {
+    pub(super) fn set_state(&self, state: State) {
         debug_assert!(state as u32 <= State::Sleeps as u32, "a state in shared memory");
         self.line().state.store(state as u32, Relaxed);
     }
@@ -336,7 +352,7 @@ impl Actor {
     }
 
     /// Gives the token to the actor that is next, and waits for it if that is another one.
-    fn pass_turn(&self) {
+    pub(super) fn pass_turn(&self) {
         match self.table.choose() {
             Some(next) if next != self.me => {
                 self.table.hand_over(next);
@@ -359,7 +375,7 @@ impl Actor {
 
     /// Lets the others go on until this actor's wait ends; then its clock says when. `word`: the
     /// place of the word that it waits for.
-    fn suspend(&self, state: State, span_ns: u64, word: Option<u32>) {
+    pub(super) fn suspend(&self, state: State, span_ns: u64, word: Option<u32>) {
         let line = self.line();
         let until_ns = self.clock_ns().saturating_add(span_ns).min(NEVER - 1);
         line.timer_ns.store(until_ns, Relaxed);

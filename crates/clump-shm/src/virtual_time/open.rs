@@ -28,7 +28,24 @@ pub fn begin(node: &NodeMemory, plan: &TimePlan) -> Result<()> {
 /// Address space has run out.
 pub fn actor(node: &NodeMemory, rank: u32) -> Result<Option<Actor>> {
     debug_assert!(node.is_local(rank), "one machine has all virtual nodes");
-    Ok(open(node)?.map(|table| Actor::new(table, node.clone(), rank)))
+    Ok(open(node)?.map(|table| Actor::new(table, node.clone(), rank as usize)))
+}
+
+/// Returns the executor of one-sided operations that runs beside a rank, if there is one: beside
+/// the first rank of each of several virtual nodes. It has to join, too.
+///
+/// # Errors
+/// Address space has run out.
+pub fn executor(node: &NodeMemory, rank: u32) -> Result<Option<Actor>> {
+    debug_assert!(node.is_local(rank), "one machine has all virtual nodes");
+    let Some(table) = open(node)?.filter(|table| table.nodes > 1) else { return Ok(None) };
+    let Some(of) = table.node_of_actor(rank as usize) else { return Ok(None) };
+    if table.first_of(of) != rank as usize {
+        return Ok(None);
+    }
+    let number = table.executor_of(of);
+    debug_assert!(number >= node.ranks(), "executors are numbered behind ranks");
+    Ok(Some(Actor::new(table, node.clone(), number)))
 }
 
 /// Returns the results of the job so far, if its time is virtual.

@@ -23,8 +23,10 @@ impl TimeTable {
     pub(crate) fn summary(&self) -> TimeSummary {
         let turns = self.header.turns.load(Relaxed);
         let mut sum = TimeSummary { ns: 0, computed_ns: 0, messages: 0, turns, digest: 0 };
-        for line in self.actors.iter() {
-            sum.ns = sum.ns.max(line.clock_ns.load(Relaxed));
+        for (at, line) in self.actors.iter().enumerate() {
+            if at < self.node_of.len() {
+                sum.ns = sum.ns.max(line.clock_ns.load(Relaxed));
+            }
             sum.computed_ns = sum.computed_ns.saturating_add(line.computed_ns.load(Relaxed));
             sum.messages = sum.messages.saturating_add(line.handled.load(Relaxed));
             let of_actor = [line.digest.load(Relaxed), line.clock_ns.load(Relaxed)];

@@ -12,12 +12,13 @@ use clump_virtual::{Compute, MACHINE_WORDS, Machine};
 
 /// Most messages whose due time their receivers have not seen yet.
 pub(super) const RECORDS: usize = 1 << 16;
-/// Most NICs: one of each rank within its node, and four of each node.
-const NICS: usize = MAX_LOCAL_RANKS * 5;
+/// Most NICs: one of each actor within its node, and four of each node.
+const NICS: usize = MAX_ACTORS + MAX_LOCAL_RANKS * 4;
+/// Most actors: ranks, and an executor for each node.
+const MAX_ACTORS: usize = MAX_LOCAL_RANKS * 2;
 
 const ACTORS_AT: usize = PAGE;
-const NICS_AT: usize =
-    ACTORS_AT + (MAX_LOCAL_RANKS * size_of::<ActorLine>()).next_multiple_of(PAGE);
+const NICS_AT: usize = ACTORS_AT + (MAX_ACTORS * size_of::<ActorLine>()).next_multiple_of(PAGE);
 const RECORDS_AT: usize = NICS_AT + (NICS * size_of::<NicLine>()).next_multiple_of(PAGE);
 const QUEUE_AT: usize = RECORDS_AT + RECORDS * size_of::<MessageRecord>();
 
@@ -68,6 +69,8 @@ pub(super) struct ActorLine {
     /// The place of that word in its page.
     pub(super) word: AtomicU32,
     pub(super) node: AtomicU32,
+    /// 1: words that an executor watches may have changed.
+    pub(super) changed: AtomicU32,
     /// Messages that it has sent.
     pub(super) sent: AtomicU64,
     pub(super) handled: AtomicU64,
@@ -125,9 +128,15 @@ pub(crate) struct TimeTable {
     pub(super) queue: SharedSlice<AtomicU32>,
     pub(super) machine: Machine,
     pub(super) compute: Compute,
-    /// The node of each actor, its number there, and the number of nodes: private copies.
+    /// The node of each rank, and the number of nodes: private copies.
     pub(super) node_of: Vec<u32>,
     pub(super) nodes: u32,
+}
+
+/// Returns the number of actors: ranks, and behind them the executors of one-sided operations, one
+/// for each of several nodes.
+fn actors_of(ranks: usize, nodes: u32) -> usize {
+    ranks + if nodes > 1 { nodes as usize } else { 0 }
 }
 
 impl TimeTable {
@@ -142,8 +151,9 @@ impl TimeTable {
             cell.store(word, Relaxed);
         }
         header.nodes.store(u64::from(nodes), Relaxed);
-        let actors: SharedSlice<ActorLine> = place_slice(map, ACTORS_AT, plan.node_of.len())?;
-        for (line, &node) in actors.iter().zip(&plan.node_of) {
+        let count = actors_of(plan.node_of.len(), nodes);
+        let actors: SharedSlice<ActorLine> = place_slice(map, ACTORS_AT, count)?;
+        for (line, node) in actors.iter().zip(plan.node_of.iter().copied().chain(0..nodes)) {
             line.node.store(node, Relaxed);
             for time in [&line.timer_ns, &line.due_ns, &line.wake_ns] {
                 time.store(NEVER, Relaxed);
@@ -157,13 +167,17 @@ impl TimeTable {
     /// Opens the table of so many actors.
     pub(crate) fn open(map: &Mapping, ranks: usize) -> Result<Self> {
         let header: Shared<TimeHeader> = place(map, 0)?;
-        let actors: SharedSlice<ActorLine> = place_slice(map, ACTORS_AT, ranks)?;
-        debug_assert!(actors.len() == ranks && ranks > 0, "each rank is an actor");
         let words = header.machine.each_ref().map(|word| word.load(Relaxed));
         let compute = header.compute.each_ref().map(|word| word.load(Relaxed));
         let nodes = u32::try_from(header.nodes.load(Relaxed)).unwrap_or(u32::MAX);
-        let node_of: Vec<u32> = actors.iter().map(|line| line.node.load(Relaxed)).collect();
-        if nodes as usize > ranks || node_of.iter().any(|&node| node >= nodes) {
+        if nodes as usize > ranks {
+            return Err(Error::NotANode("its virtual nodes have no ranks"));
+        }
+        let actors: SharedSlice<ActorLine> = place_slice(map, ACTORS_AT, actors_of(ranks, nodes))?;
+        debug_assert!(actors.len() >= ranks && ranks > 0, "each rank is an actor");
+        let of_ranks = actors.iter().take(ranks);
+        let node_of: Vec<u32> = of_ranks.map(|line| line.node.load(Relaxed)).collect();
+        if node_of.iter().any(|&node| node >= nodes) {
             return Err(Error::NotANode("its virtual nodes have no ranks"));
         }
         Ok(Self {
@@ -179,24 +193,43 @@ impl TimeTable {
         })
     }
 
+    /// Returns the node of an actor: executors are numbered behind ranks.
+    pub(super) fn node_of_actor(&self, actor: usize) -> Option<u32> {
+        debug_assert!(actor < self.actors.len(), "an actor of the job");
+        let ranks = self.node_of.len();
+        self.node_of.get(actor).copied().or_else(|| u32::try_from(actor.checked_sub(ranks)?).ok())
+    }
+
+    /// Returns the executor of a node's one-sided operations, of several nodes.
+    pub(super) fn executor_of(&self, node: u32) -> usize {
+        debug_assert!(self.nodes > 1 && node < self.nodes, "a node of several");
+        self.node_of.len() + node as usize
+    }
+
+    /// Returns the first rank of a node: ranks of a node follow each other.
+    pub(super) fn first_of(&self, node: u32) -> usize {
+        debug_assert!(node <= self.nodes, "a node of the job, or behind the last one");
+        self.node_of.partition_point(|&other| other < node)
+    }
+
     /// Returns true if a message between two actors goes over the network.
     pub(super) fn is_between_nodes(&self, from: usize, to: usize) -> bool {
-        debug_assert!(from.max(to) < self.node_of.len(), "each rank has a node");
-        self.node_of.get(from) != self.node_of.get(to)
+        debug_assert!(from.max(to) < self.actors.len(), "each actor has a node");
+        self.node_of_actor(from) != self.node_of_actor(to)
     }
 
     /// Returns the NIC of an actor for messages within its node, or between nodes.
     pub(super) fn nic_of(&self, actor: usize, between_nodes: bool) -> Option<&NicLine> {
-        debug_assert!(actor < self.node_of.len(), "each rank is an actor");
+        debug_assert!(actor < self.actors.len(), "an actor of the job");
         debug_assert!(self.nics.len() == NICS, "enough for all");
         if !between_nodes {
             return self.nics.get(actor);
         }
-        let node = *self.node_of.get(actor)?;
-        // Ranks of a node follow each other.
-        let first = self.node_of.partition_point(|&other| other < node);
+        let node = self.node_of_actor(actor)?;
+        // An executor uses the NIC of its node's first rank.
+        let is_rank = actor < self.node_of.len();
+        let place = if is_rank { actor.saturating_sub(self.first_of(node)) } else { 0 };
         let nics = usize::try_from(self.machine.nics).unwrap_or(1);
-        debug_assert!(first <= actor, "the node's first rank is at most this one");
-        self.nics.get(self.node_of.len() + node as usize * nics + (actor - first) % nics)
+        self.nics.get(self.actors.len() + node as usize * nics + place % nics)
     }
 }

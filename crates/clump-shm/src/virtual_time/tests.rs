@@ -6,7 +6,7 @@ use clump_virtual::PathCosts;
 fn actors(nics: u64, network: PathCosts) -> (NodeMemory, [Actor; 3]) {
     let node = NodeMemory::create(&NodeConfig::new(3)).unwrap();
     let costs = PathCosts { send_ns: 1, ..PathCosts::default() };
-    let machine = Machine { node: costs, network, nics, cpu_ppm: 0 };
+    let machine = Machine { node: costs, network, nics, cpu_ppm: 0, execute_ns: 0 };
     let (compute, node_of) = (Compute::Fixed(0), vec![0, 0, 1]);
     begin(&node, &TimePlan { machine, compute, node_of }).unwrap();
     let all = [0, 1, 2].map(|rank| actor(&node, rank).unwrap().unwrap());

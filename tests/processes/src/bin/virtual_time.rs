@@ -4,11 +4,15 @@
 //! bytes, `qK` sends to rank K, which answers, `wN` waits until N messages more than it has waited
 //! for so far were handled, `aN` for N answers, `b` meets all ranks, `p` polls once, `tN` reads the
 //! clock until N ns have passed, `zN` sleeps for N ns, `kill` kills itself, `spin` polls for ever.
+//! One-sided operations: `uK` adds one to the word of rank K, `fK` does so and reads it before,
+//! `lK` reads it, `gK:B` and `xK:B` read and write B bytes beside it, `Q` waits for the end of all.
 //!
-//! All ranks begin at the same time; each prints the ns that have passed since then.
+//! All ranks begin at the same time; each prints the ns that have passed since then, and the values
+//! that it has read.
 #![forbid(unsafe_code)]
 
 use clump::am::{Endpoint, Handler, Tag, Token};
+use clump::rma::{Rma, Segment, Target};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -33,7 +37,16 @@ struct Rank {
     /// Messages and answers that were handled, and those that were waited for.
     handled: [Rc<Cell<u64>>; 2],
     awaited: [u64; 2],
+    rma: Rma,
+    /// This rank's memory, a word and bytes behind it, and that of all.
+    _memory: Segment,
+    targets: Vec<Target>,
+    /// Values that it has read.
+    values: Vec<u64>,
 }
+
+/// Bytes behind the word of each rank.
+const MEMORY: u64 = 1 << 20;
 
 fn main() -> Result<(), Failure> {
     let cl = clump::init()?;
@@ -49,7 +62,8 @@ fn main() -> Result<(), Failure> {
         rank.execute(word)?;
     }
     let passed_ns = rank.cl.now_ns() - BEGIN_NS - 2 * READ_NS;
-    println!("rank {} ends at {passed_ns}", rank.cl.rank());
+    let values: String = rank.values.iter().map(|value| format!(" {value}")).collect();
+    println!("rank {} ends at {passed_ns} saw{values}", rank.cl.rank());
     // Messages of a barrier would delay those of ranks that have not ended.
     clump_os::clock::pass(Duration::from_nanos(END_NS.saturating_sub(passed_ns)));
     Ok(rank.cl.barrier()?)
@@ -74,7 +88,10 @@ impl Rank {
         let answer = count(&handled[1]);
         ep.handler(ANSWER, move |_: Token<'_>, _: u64| answer())?;
         let dests = cl.map_ranks(&ep)?;
-        Ok(Self { cl, ep, dests, handled, awaited: [0; 2] })
+        let rma = Rma::open(&cl)?;
+        let (memory, targets) = cl.allocate(&rma, 8 + MEMORY)?;
+        let (awaited, values) = ([0; 2], Vec::new());
+        Ok(Self { cl, ep, dests, handled, awaited, rma, _memory: memory, targets, values })
     }
 
     fn execute(&mut self, word: &str) -> Result<(), Failure> {
@@ -106,8 +123,22 @@ impl Rank {
                 let until_ns = self.cl.now_ns() + number;
                 while self.cl.now_ns() < until_ns {}
             }
+            (_, "u" | "f" | "l" | "g" | "x") => self.operate(what, number, bytes)?,
+            (_, "Q") => self.rma.quiet()?,
             (_, "z") => clump_os::clock::pass(Duration::from_nanos(number)),
             _ => return Err(format!("`{word}` is no word").into()),
+        }
+        Ok(())
+    }
+
+    fn operate(&mut self, what: &str, rank: u64, bytes: &str) -> Result<(), Failure> {
+        let target = self.targets.get(rank as usize).ok_or("no such rank")?;
+        match what {
+            "u" => target.add(0, 1_u64)?,
+            "f" => self.values.push(target.fetch_add(0, 1_u64)?),
+            "l" => self.values.push(target.load(0)?),
+            "g" => target.get_bytes(8, &mut vec![0; bytes.parse()?])?,
+            _ => target.put_bytes(8, &vec![0; bytes.parse()?])?,
         }
         Ok(())
     }
