@@ -103,8 +103,12 @@ impl Core {
     /// time is virtual: those that come back.
     pub(crate) fn read_lanes(&mut self) -> Result<usize> {
         let mut handled = 0;
+        // It is one poll, whose number decides what else is due.
+        let polls = self.schedule.polls;
         for _ in 0..ROUNDS {
-            handled += self.poll_lanes()?.0;
+            let read = self.poll_lanes();
+            self.schedule.polls = polls;
+            handled += read?.0;
             if !self.receiver.inbox.hot.iter().any(|lane| lane.receiver.has_message()) {
                 break;
             }

@@ -411,9 +411,18 @@ impl Drop for Call<'_> {
     }
 }
 
-/// Returns the place of a word in its page: the same in all processes that map it.
-fn place_of(word: &AtomicU32) -> u32 {
-    (std::ptr::from_ref(word).addr() % clump_os::map::PAGE) as u32
+/// Mark of a place among the blocks of the ranks.
+const IN_FRONT: u32 = 1 << 31;
+
+impl Actor {
+    /// Returns the place of a word, the same in all processes: among the blocks of the ranks, or
+    /// else in its page, where others may have the same.
+    fn place_of(&self, word: &AtomicU32) -> u32 {
+        match self.node.place_in_front(word) {
+            Some(place) => IN_FRONT | place as u32,
+            None => (std::ptr::from_ref(word).addr() % clump_os::map::PAGE) as u32,
+        }
+    }
 }
 
 impl VirtualThread for Actor {
@@ -437,13 +446,13 @@ impl VirtualThread for Actor {
         if word.load(Ordering::SeqCst) != expected {
             return true;
         }
-        self.suspend(State::Waits, self.nap(limit), Some(place_of(word)));
+        self.suspend(State::Waits, self.nap(limit), Some(self.place_of(word)));
         let woken = word.load(Ordering::SeqCst) != expected;
         woken || line.due_ns.load(Relaxed) <= self.clock_ns()
     }
 
     fn wake(&self, word: &AtomicU32) {
-        let (now_ns, place) = (self.clock_ns(), place_of(word));
+        let (now_ns, place) = (self.clock_ns(), self.place_of(word));
         debug_assert!(place != u32::MAX, "the mark of no word");
         for (at, line) in self.table.actors.iter().enumerate() {
             if at != self.me && line.word.load(Relaxed) == place {
