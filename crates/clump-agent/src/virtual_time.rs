@@ -2,8 +2,12 @@
 
 use clump_shm::node::NodeMemory;
 use clump_shm::virtual_time::{self, TimePlan};
+<<<<<<< HEAD
 use clump_virtual::Machine;
 use schemars::JsonSchema;
+=======
+use clump_virtual::{ComputePlan, Machine};
+>>>>>>> d26a21c0 (virtual, shm, cli: computation is recorded and charged again)
 use serde::{Deserialize, Serialize};
 
 /// Virtual time of a job.
@@ -28,7 +32,8 @@ impl VirtualTime {
         let machine = Machine::read(&self.machine).map_err(|e| format!("{}: {e}", self.name))?;
         debug_assert!(node_of.is_sorted(), "ranks of a node follow each other");
         debug_assert!(node_of.iter().all(|&node| node < self.nodes), "one of the nodes");
-        Ok(TimePlan { machine, compute: self.compute.parse()?, node_of })
+        let ComputePlan { compute, folder } = self.compute.parse()?;
+        Ok(TimePlan { machine, compute, folder, node_of })
     }
 }
 
@@ -43,6 +48,8 @@ pub struct VirtualTimeReport {
     pub ns: u64,
     /// Computation of all ranks, in virtual ns.
     pub computed_ns: u64,
+    /// The part of it that no recording had.
+    pub diverged_ns: u64,
     /// Messages that were handled.
     pub messages: u64,
     /// Turns of the ranks.
@@ -63,6 +70,7 @@ impl VirtualTimeReport {
             compute: time.compute.clone(),
             ns: sum.ns,
             computed_ns: sum.computed_ns,
+            diverged_ns: sum.diverged_ns,
             messages: sum.messages,
             turns: sum.turns,
             digest: format!("{:016x}", sum.digest),
@@ -71,13 +79,20 @@ impl VirtualTimeReport {
 
     /// Returns the line of the summary; `wall_ms`: the time that the job took here.
     pub(crate) fn line(&self, wall_ms: f64) -> String {
-        let Self { machine, compute, ns, computed_ns, messages, turns, digest } = self;
+        let Self { machine, compute, ns, computed_ns, diverged_ns, messages, turns, digest } = self;
         let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
         let computed = *computed_ns as f64 / 1e9;
+        let diverged = match compute.starts_with("replay:") {
+            true => {
+                let share = *diverged_ns as f64 / (*computed_ns).max(1) as f64;
+                format!(", {:.2} % of it not recorded", 100.0 * share)
+            }
+            false => String::new(),
+        };
         debug_assert!(wall_ms >= 0.0 && rest < 1_000_000_000, "a time of the machine, and ns");
         format!(
             "virtual time: {whole}.{rest:09} s on {machine}, {:.3} s here; computation {compute}, \
-             {computed:.6} s of all ranks; {messages} messages, 0 late; {turns} turns; digest {digest}",
+             {computed:.6} s of all ranks{diverged}; {messages} messages, 0 late; {turns} turns; digest {digest}",
             wall_ms / 1e3
         )
     }

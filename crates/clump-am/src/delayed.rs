@@ -12,7 +12,7 @@ use crate::payload::Payload;
 use crate::reply_to::ReplyTo;
 use clump_loggp::KnobScope;
 use clump_shm::name::Name;
-use clump_shm::virtual_time::Actor;
+use clump_shm::virtual_time::{Actor, CallKind};
 use clump_wire::{Message, OwnedMessage};
 
 /// Fate of a message in a slot.
@@ -203,7 +203,7 @@ impl HandlerContext {
         to: Name,
         message: &OutgoingMessage<'_>,
     ) -> StampedWords {
-        let began = actor.enter();
+        let began = actor.enter(CallKind::Send);
         let record = actor.begin_reply();
         actor.send(record, actor.number_of(to), message.charged_bytes(), false);
         if began {

@@ -20,7 +20,7 @@ use clump_shm::inbox::Inbox;
 use clump_shm::name::Name;
 use clump_shm::path::Path;
 use clump_shm::slot::{Header, INLINE};
-use clump_shm::virtual_time::Actor;
+use clump_shm::virtual_time::{Actor, CallKind};
 use clump_trace::{Counter, Role, histogram};
 use clump_wire::frame::Route as FrameRoute;
 use clump_wire::{Message, Reason, SendResult};
@@ -380,7 +380,7 @@ fn append_in_virtual_time(
         debug_assert!(matches!(peer.route, Route::Absent), "no network in virtual time");
         return Ok(SendResult::Refused(Reason::NoSuchEndpoint));
     };
-    let began = actor.enter();
+    let began = actor.enter(CallKind::Send);
     // Checked first: a message is charged once.
     if !path.has_room() {
         return Ok(SendResult::Full);

@@ -6,7 +6,7 @@ use crate::emulation::Delayed;
 use crate::error::Result;
 use crate::handler_context::HandlerContext;
 use crate::receiver::Receiver;
-use clump_shm::virtual_time::Actor;
+use clump_shm::virtual_time::{Actor, CallKind};
 
 /// Begins a poll: waits until all that is due by now has been sent. `after_send`: the send has
 /// charged what came before it.
@@ -24,10 +24,10 @@ pub(crate) fn order(
     if after_send {
         actor.enter_quietly();
     } else {
-        actor.enter();
+        actor.enter(CallKind::Poll);
     }
     actor.order();
-    debug_assert!(!actor.enter(), "a poll is a call of the runtime");
+    debug_assert!(!actor.enter(CallKind::Poll), "a poll is a call of the runtime");
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use clump_agent::{JobSpec, VirtualTime};
 use clump_boot::{Lab, NetDriver};
 use clump_lab::wrong_command::WrongCommand;
 use clump_loggp::KnobTable;
-use clump_virtual::{Compute, Machine};
+use clump_virtual::{Compute, ComputePlan, Machine};
 use clump_wire::Security;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -71,11 +71,12 @@ pub struct Layout {
     #[arg(long = "virtual", value_name = "MACHINE", value_parser = virtual_machine,
           conflicts_with_all = ["driver", "ni", "netns", "addresses", "emu"])]
     pub machine: Option<VirtualMachine>,
-    /// With --virtual: cost of computation, `measured`, or `fixed:NS` for each part of the program
-    /// between two calls
+    /// With --virtual: cost of computation, `measured`, `fixed:NS` for each part of the program
+    /// between two calls, `record:FOLDER` for what is measured and written down, or
+    /// `replay:FOLDER` for what was
     #[arg(long, value_name = "COST", default_value = "measured", requires = "machine",
-          value_parser = Compute::from_str)]
-    pub cpu: Compute,
+          value_parser = ComputePlan::from_str)]
+    pub cpu: ComputePlan,
     /// Parameters that only studies change, before those of CLUMP_LAB; `clump doctor --config
     /// --lab` lists them
     #[arg(long, value_name = "KEY=VALUE,...", value_parser = lab_keys)]
@@ -212,7 +213,7 @@ impl Layout {
             machines: Machines::default(),
             emu: None,
             machine: None,
-            cpu: Compute::Measured,
+            cpu: ComputePlan { compute: Compute::Measured, folder: String::new() },
             lab: None,
         }
     }
@@ -284,7 +285,15 @@ impl Layout {
             ));
         }
         let VirtualMachine { name, file } = machine.clone();
-        let (compute, nodes) = (self.cpu.to_string(), self.nodes);
+        let (mut cpu, nodes) = (self.cpu.clone(), self.nodes);
+        if !cpu.folder.is_empty() {
+            // Ranks may change their directory.
+            let folder = std::path::absolute(&cpu.folder).ok();
+            let folder = folder.and_then(|folder| folder.into_os_string().into_string().ok());
+            cpu.folder =
+                folder.ok_or_else(|| WrongCommand::new("--cpu: the path is no text in UTF-8"))?;
+        }
+        let compute = cpu.to_string();
         spec.virtual_time = Some(VirtualTime { name, machine: file, compute, nodes });
         spec.nodes = 1;
         spec.settings.extend(self.lab.iter().map(|text| ("lab".to_owned(), text.clone())));

@@ -18,6 +18,7 @@ mod computation;
 mod executor;
 mod messages;
 mod open;
+mod recording;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub use open::{actor, begin, executor, summary};
 pub use summary::TimeSummary;
 pub use turns::End;
 
+pub use clump_virtual::{CallKind, Recording};
 use clump_virtual::{Compute, Machine};
 
 /// A job in virtual time: the machine, and where its ranks are.
@@ -39,6 +41,8 @@ pub struct TimePlan {
     pub machine: Machine,
     /// Cost of computation.
     pub compute: Compute,
+    /// The folder of its recording, if there is one.
+    pub folder: String,
     /// The virtual node of each rank.
     pub node_of: Vec<u32>,
 }

@@ -9,6 +9,19 @@ pub enum Compute {
     Measured,
     /// So many ns for each part of the program between two calls; handlers cost none.
     Fixed(u64),
+    /// As measured, and recorded.
+    Record,
+    /// As recorded before.
+    Replay,
+}
+
+/// Cost of computation as a user names it, with the folder of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ComputePlan {
+    /// The cost.
+    pub compute: Compute,
+    /// The folder that has a file for each rank; empty where nothing is recorded.
+    pub folder: String,
 }
 
 impl Compute {
@@ -17,36 +30,56 @@ impl Compute {
         match self {
             Compute::Measured => [0, 0],
             Compute::Fixed(ns) => [1, ns],
+            Compute::Record => [2, 0],
+            Compute::Replay => [3, 0],
         }
     }
 
     /// Reads [`Compute::to_words`].
     pub fn from_words([kind, ns]: [u64; 2]) -> Self {
-        if kind == 0 { Compute::Measured } else { Compute::Fixed(ns) }
+        match kind {
+            1 => Compute::Fixed(ns),
+            2 => Compute::Record,
+            3 => Compute::Replay,
+            _ => Compute::Measured,
+        }
+    }
+
+    /// Returns true if it is the processor time.
+    pub fn is_measured(self) -> bool {
+        matches!(self, Compute::Measured | Compute::Record)
     }
 }
 
-impl std::fmt::Display for Compute {
+impl std::fmt::Display for ComputePlan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
+        match self.compute {
             Compute::Measured => f.write_str("measured"),
             Compute::Fixed(ns) => write!(f, "fixed:{ns}"),
+            Compute::Record => write!(f, "record:{}", self.folder),
+            Compute::Replay => write!(f, "replay:{}", self.folder),
         }
     }
 }
 
-impl FromStr for Compute {
+impl FromStr for ComputePlan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let fixed = |ns: &str| ns.parse().ok().map(Compute::Fixed);
+        let of = |compute, folder: &str| Some(Self { compute, folder: folder.to_owned() });
         let known = match text.split_once(':') {
-            None if text == "measured" => Some(Compute::Measured),
-            Some(("fixed", ns)) => fixed(ns),
+            None if text == "measured" => of(Compute::Measured, ""),
+            Some(("fixed", ns)) => ns.parse().ok().and_then(|ns| of(Compute::Fixed(ns), "")),
+            Some(("record", folder)) if !folder.is_empty() => of(Compute::Record, folder),
+            Some(("replay", folder)) if !folder.is_empty() => of(Compute::Replay, folder),
             _ => None,
         };
-        known
-            .ok_or_else(|| format!("`{text}` is not `measured`, or `fixed:NS` with a number of ns"))
+        known.ok_or_else(|| {
+            format!(
+                "`{text}` is not `measured`, `fixed:NS` with a number of ns, `record:FOLDER` or \
+                 `replay:FOLDER`"
+            )
+        })
     }
 }
 
@@ -56,11 +89,14 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for compute in [Compute::Measured, Compute::Fixed(0), Compute::Fixed(250)] {
-            assert_eq!(compute.to_string().parse(), Ok(compute));
-            assert_eq!(Compute::from_words(compute.to_words()), compute);
+        for text in ["measured", "fixed:0", "fixed:250", "record:/a:b", "replay:c"] {
+            let plan: ComputePlan = text.parse().unwrap();
+            assert_eq!(plan.to_string(), text);
+            assert_eq!(Compute::from_words(plan.compute.to_words()), plan.compute);
         }
-        assert!("fixed".parse::<Compute>().is_err() && "fixed:-1".parse::<Compute>().is_err());
-        assert!("record:file".parse::<Compute>().unwrap_err().contains("measured"));
+        assert!(
+            "fixed".parse::<ComputePlan>().is_err() && "fixed:-1".parse::<ComputePlan>().is_err()
+        );
+        assert!("record:".parse::<ComputePlan>().unwrap_err().contains("measured"));
     }
 }

@@ -5,7 +5,8 @@
 //! clock or shared memory (docs/adr/0062).
 //!
 //! Types to know: [`Machine`] (a machine that need not exist), [`PathCosts`] (what a message costs
-//! on it), [`Compute`] (what computation costs), [`turn`] (the rank that runs next).
+//! on it), [`Compute`] (what computation costs), [`Recording`] and [`Replay`] (computation that is
+//! recorded once), [`turn`] (the rank that runs next).
 //!
 //! # Invariants
 //! 1. All times are whole nanoseconds; nothing is rounded twice.
@@ -15,7 +16,9 @@
 
 mod compute;
 mod machine;
+mod segments;
 pub mod turn;
 
-pub use compute::Compute;
+pub use compute::{Compute, ComputePlan};
 pub use machine::{MACHINE_WORDS, Machine, MachineError, PathCosts};
+pub use segments::{CallKind, Recording, Replay};

@@ -36,6 +36,7 @@ impl Leave {
             self.context.node().finalize(self.context.rank());
             // Ranks that wait for this one have seen it finalized, whenever they run.
             self.context.end_virtual_time();
+            crate::recording::end(&self.context);
             // Other ranks may still use it.
             let executor = self.executor.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(executor) = executor {

@@ -34,6 +34,7 @@ mod addresses;
 mod error;
 mod executor;
 mod leave;
+mod recording;
 mod runtime;
 
 pub use clump_boot::Error as BootError;

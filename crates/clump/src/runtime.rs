@@ -67,6 +67,7 @@ pub fn init() -> Result<Clump> {
     };
     let context = Arc::new(context.in_virtual_time()?);
     context.node().join(context.rank(), std::process::id()).map_err(Error::AlreadyJoined)?;
+    crate::recording::begin(&context)?;
     let executor = crate::executor::start(&context)?;
     context.begin_virtual_time();
     let team = Arc::new(Team::form(&context)?);

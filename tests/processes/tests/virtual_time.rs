@@ -128,6 +128,33 @@ fn applications_on_global_memory_end_at_the_same_time_in_every_run() {
 }
 
 #[test]
+fn recorded_computation_is_charged_again_at_other_overheads() {
+    let folder = Folder::new();
+    let recording = folder.path().join("cpu");
+    let run = |o: u32, cpu: &str| {
+        let costs = WORKED.replace("= 3", &format!("= {o}"));
+        let machine = machine(&folder, &costs);
+        let line = format!("app radix --keys 3001 -n 4 --nodes 4 --virtual {machine}");
+        let done = Job::command(&format!("{line} --cpu {cpu}:{}", recording.display())).finish();
+        assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+        summary(&done)
+    };
+    // Seconds of all ranks' computation.
+    let computed = |line: &str| {
+        let parts: Vec<&str> = line.split(&[';', ','][..]).collect();
+        let part = parts.iter().find(|part| part.contains("s of all ranks")).unwrap();
+        part.trim().to_owned()
+    };
+    let recorded = run(3, "record");
+    let first = run(3, "replay");
+    assert_eq!(first, run(3, "replay"), "the same in every run");
+    for line in [&first, &run(50, "replay")] {
+        assert_eq!(computed(line), computed(&recorded), "{line}\n{recorded}");
+        assert!(line.contains(" 0.00 % of it not recorded"), "{line}");
+    }
+}
+
+#[test]
 fn a_killed_holder_of_the_token_ends_the_job_as_usual() {
     let done = job("now1997", "--nodes 3 --cpu fixed:0", &["w1", "kill", "b"]).finish();
     done.expect(137, &["rank 1 of `virtual-time` was killed by signal 9 (SIGKILL)"]);
@@ -160,7 +187,7 @@ fn what_is_not_carried_out_is_refused_by_name() {
     };
     refused("--nodes 2 --ni proxy:1", "--ni");
     refused("--nodes 2 --emu o=+5us", "--emu");
-    refused("--cpu replay:file", "`measured`, or `fixed:NS`");
+    refused("--cpu replayed", "`measured`, `fixed:NS`");
     refused("--on-death continue", "--on-death continue");
     let missing = job("no-such-machine", "", &["", ""]).finish();
     assert!(missing.err.contains("none of now1997, clump1997"), "{}", missing.err);

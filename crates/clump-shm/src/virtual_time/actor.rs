@@ -10,8 +10,8 @@ use clump_os::clock;
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
 use clump_os::virtual_thread::VirtualThread;
-use clump_virtual::Compute;
 use clump_virtual::turn::{self, NEVER};
+use clump_virtual::{CallKind, Compute};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -43,6 +43,11 @@ pub struct Actor {
     clock_reads: AtomicU64,
     /// Time of its last act that was no wait.
     acted_ns: AtomicU64,
+    /// Messages that the program has sent, and those of the handler that runs, with the key of its
+    /// own message.
+    program_sends: AtomicU64,
+    handler_sends: AtomicU64,
+    handled_key: AtomicU64,
 }
 
 impl Actor {
@@ -54,7 +59,36 @@ impl Actor {
         debug_assert!(me < table.actors.len(), "each rank is an actor");
         let [nap_ns, empty_polls, clock_reads, acted_ns] =
             [MIN_NAP_NS, 0, 0, 0].map(AtomicU64::new);
-        Self { table, node, me, computation, nap_ns, empty_polls, clock_reads, acted_ns }
+        let [program_sends, handler_sends, handled_key] = [0, 0, 0].map(AtomicU64::new);
+        Self {
+            table,
+            node,
+            me,
+            computation,
+            nap_ns,
+            empty_polls,
+            clock_reads,
+            acted_ns,
+            program_sends,
+            handler_sends,
+            handled_key,
+        }
+    }
+
+    /// Returns the computation of this actor, for its recording.
+    pub(super) fn computation(&self) -> &Computation {
+        &self.computation
+    }
+
+    /// Returns the key of the next message: the same whatever other messages are handled meanwhile.
+    fn next_key(&self) -> u64 {
+        let in_handler = self.computation.is_in_handler();
+        let count = if in_handler { &self.handler_sends } else { &self.program_sends };
+        let number = count.load(Relaxed) + 1;
+        debug_assert!(number > 0, "they are counted from 1");
+        count.store(number, Relaxed);
+        let of = if in_handler { self.handled_key.load(Relaxed) } else { self.me as u64 };
+        mix(of, number)
     }
 
     /// Joins, and waits until all actors have and this one is the first.
@@ -73,7 +107,8 @@ impl Actor {
     pub fn leave(&self) {
         debug_assert!(self.table.header.joined.load(Relaxed) > 0, "it has joined");
         debug_assert!(self.line().state.load(Relaxed) != State::Absent as u32, "it leaves once");
-        self.enter();
+        self.enter(CallKind::Other);
+        self.line().diverged_ns.store(self.computation.diverged_ns(), Relaxed);
         self.set_state(State::Absent);
         self.note_left();
         if let Some(next) = self.table.choose() {
@@ -123,13 +158,19 @@ impl Actor {
 
     /// Enters a call of the runtime, which costs what the machine says: charges the part of the
     /// program before it. Returns false, without effect, inside of such a call.
-    pub fn enter(&self) -> bool {
-        let Some(ns) = self.computation.end_part() else { return false };
-        let computed = &self.line().computed_ns;
-        computed.store(computed.load(Relaxed).saturating_add(ns), Relaxed);
-        self.advance(ns);
+    pub fn enter(&self, kind: CallKind) -> bool {
+        let Some(ns) = self.computation.end_part(kind) else { return false };
+        self.charge(ns);
         self.clock_reads.store(0, Relaxed);
         true
+    }
+
+    /// Charges computation.
+    fn charge(&self, ns: u64) {
+        let computed = &self.line().computed_ns;
+        debug_assert!(ns != NEVER, "clocks end before");
+        computed.store(computed.load(Relaxed).saturating_add(ns), Relaxed);
+        self.advance(ns);
     }
 
     /// Enters a call of the runtime again that has been left for nothing.
@@ -139,7 +180,7 @@ impl Actor {
 
     /// Enters a call of the runtime that makes others of its calls, until the result is dropped.
     pub fn call(&self) -> Call<'_> {
-        let began = self.enter();
+        let began = self.enter(CallKind::Other);
         self.computation.hold(true);
         Call { actor: self, began }
     }
@@ -156,7 +197,7 @@ impl Actor {
 
     /// Reads the clock for the program: an act of its own, so that loops on the clock end.
     pub fn read_clock(&self) -> u64 {
-        self.enter();
+        self.enter(CallKind::Poll);
         self.advance(EMPTY_POLL_NS);
         self.note_act();
         self.begin_part();
@@ -202,6 +243,7 @@ impl Actor {
             record.number.store(number, Relaxed);
             record.to.store(to as u64, Relaxed);
             record.bytes.store(bytes, Relaxed);
+            record.key.store(self.next_key(), Relaxed);
         }
         self.table.enqueue(message);
         self.note(&[1, sent_ns, to as u64, bytes]);
@@ -211,14 +253,14 @@ impl Actor {
     /// Returns the arrival of a message, once its due time is known, and forgets its record.
     pub fn arrival(&self, message: PendingMessage) -> Option<Arrival> {
         let record = self.table.record(message)?;
-        let words = [&record.due_ns, &record.source, &record.number].map(|word| word.load(Relaxed));
-        let [due_ns, source, number] = words;
+        let words = [&record.due_ns, &record.source, &record.number, &record.key];
+        let [due_ns, source, number, key] = words.map(|word| word.load(Relaxed));
         if due_ns == 0 {
             return None;
         }
         debug_assert_eq!(record.to.load(Relaxed), self.me as u64, "another rank's message");
         self.table.give_back(message);
-        Some(Arrival { due_ns, source, number })
+        Some(Arrival { due_ns, source, number, key })
     }
 
     /// Notes the time of the first message of this rank that is due; `None`: none is known.
@@ -240,7 +282,9 @@ impl Actor {
         if request {
             self.note_handled(source);
         }
-        self.computation.set_in_handler(true);
+        self.handled_key.store(arrival.key, Relaxed);
+        self.handler_sends.store(0, Relaxed);
+        self.computation.set_handled(Some(arrival.key));
         self.begin_part();
     }
 
@@ -267,9 +311,10 @@ impl Actor {
 
     /// Ends it.
     pub fn end_handler(&self) {
-        self.enter();
+        self.enter(CallKind::Other);
         debug_assert!(self.line().handled.load(Relaxed) > 0, "it was counted at its beginning");
-        self.computation.set_in_handler(false);
+        let left_ns = self.computation.set_handled(None);
+        self.charge(left_ns);
     }
 
     /// Waits until no other actor can have an effect on this one at its time: what is due by now is
@@ -298,7 +343,7 @@ impl Actor {
     pub fn note_empty_poll(&self) -> bool {
         self.advance(EMPTY_POLL_NS);
         let polls = self.empty_polls.load(Relaxed) + 1;
-        debug_assert!(!self.enter(), "a poll is a call of the runtime");
+        debug_assert!(!self.enter(CallKind::Poll), "a poll is a call of the runtime");
         self.empty_polls.store(polls, Relaxed);
         if polls < LOOP {
             return false;
@@ -465,7 +510,7 @@ impl VirtualThread for Actor {
         if self.end().is_some() {
             return clock::machine_pass(span);
         }
-        let began = self.enter();
+        let began = self.enter(CallKind::Poll);
         self.suspend(State::Sleeps, u64::try_from(span.as_nanos()).unwrap_or(NEVER), None);
         if began {
             self.begin_part();

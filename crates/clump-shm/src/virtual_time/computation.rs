@@ -2,7 +2,8 @@
 
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use clump_virtual::Compute;
+use clump_virtual::{CallKind, Compute, Recording, Replay};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// No cost was given.
 const NONE: u64 = u64::MAX;
@@ -23,6 +24,15 @@ pub(super) struct Computation {
     interrupted: AtomicU64,
     /// The cost that the program gave for this part.
     given_ns: AtomicU64,
+    script: Mutex<Script>,
+}
+
+/// A recording that is made or charged.
+#[derive(Debug)]
+enum Script {
+    None,
+    Record(Recording),
+    Replay(Box<Replay>),
 }
 
 impl Computation {
@@ -32,45 +42,100 @@ impl Computation {
         let (since_ns, given_ns) = (AtomicU64::new(0), AtomicU64::new(NONE));
         let (inside, in_handler) = (AtomicBool::new(true), AtomicBool::new(false));
         let (held, interrupted) = (AtomicU64::new(0), AtomicU64::new(0));
-        Self { compute, cpu_ppm, since_ns, inside, in_handler, held, interrupted, given_ns }
+        let script = match compute {
+            Compute::Record => Script::Record(Recording::default()),
+            _ => Script::None,
+        };
+        let script = Mutex::new(script);
+        Self { compute, cpu_ppm, since_ns, inside, in_handler, held, interrupted, given_ns, script }
+    }
+
+    fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Charges a recording from its beginning.
+    pub(super) fn replay(&self, recording: Recording) {
+        debug_assert!(self.compute == Compute::Replay, "nothing else charges it");
+        *self.script() = Script::Replay(Box::new(Replay::new(recording)));
+    }
+
+    /// Returns what was recorded, as words.
+    pub(super) fn recorded(&self) -> Option<Vec<u64>> {
+        match &*self.script() {
+            Script::Record(recording) => Some(recording.to_words()),
+            _ => None,
+        }
+    }
+
+    /// Returns the cost of what the program did that was not recorded.
+    pub(super) fn diverged_ns(&self) -> u64 {
+        match &*self.script() {
+            Script::Replay(replay) => self.scaled(replay.diverged_ns()),
+            _ => 0,
+        }
+    }
+
+    fn scaled(&self, ns: u64) -> u64 {
+        let ns = u128::from(ns) * u128::from(self.cpu_ppm) / 1_000_000;
+        u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
     /// Returns what has passed of this part, in ns.
     pub(super) fn so_far_ns(&self) -> u64 {
-        if self.inside.load(Relaxed) { 0 } else { self.measured_ns() }
+        if self.inside.load(Relaxed) { 0 } else { self.scaled(self.measured_ns()) }
     }
 
+    /// Returns the processor time of this part here.
     fn measured_ns(&self) -> u64 {
-        if self.compute != Compute::Measured {
+        if !self.compute.is_measured() {
             return 0;
         }
         debug_assert!(self.since_ns.load(Relaxed) <= clock::processor_ns(), "it began before");
-        let passed = clock::processor_ns().saturating_sub(self.since_ns.load(Relaxed));
-        let ns = u128::from(passed) * u128::from(self.cpu_ppm) / 1_000_000;
-        u64::try_from(ns).unwrap_or(u64::MAX)
+        clock::processor_ns().saturating_sub(self.since_ns.load(Relaxed))
     }
 
     /// Enters a call of the runtime: returns the cost of the part that ends here; `None` inside of
     /// a call.
-    pub(super) fn end_part(&self) -> Option<u64> {
+    pub(super) fn end_part(&self, kind: CallKind) -> Option<u64> {
         if self.inside.swap(true, Relaxed) {
             return None;
         }
         let given_ns = self.given_ns.swap(NONE, Relaxed);
         debug_assert!(self.held.load(Relaxed) == 0, "a call that makes others is inside");
         debug_assert!(self.inside.load(Relaxed), "the call has begun");
-        Some(match self.compute {
-            _ if given_ns != NONE => given_ns,
-            Compute::Measured => self.measured_ns(),
+        let given = (given_ns != NONE).then_some(given_ns);
+        let ns = match self.compute {
+            Compute::Measured | Compute::Record => self.scripted(kind, self.measured_ns(), given),
+            Compute::Replay => self.scripted(kind, 0, given),
             Compute::Fixed(_) if self.in_handler.load(Relaxed) => 0,
             Compute::Fixed(ns) => ns,
-        })
+        };
+        Some(given.unwrap_or(ns))
+    }
+
+    /// Notes a part in the recording that is made, or finds it in the one that is charged; returns
+    /// its cost.
+    fn scripted(&self, kind: CallKind, measured_ns: u64, given: Option<u64>) -> u64 {
+        if self.compute == Compute::Measured {
+            return self.scaled(measured_ns);
+        }
+        debug_assert!(self.inside.load(Relaxed), "a call has begun");
+        match &mut *self.script() {
+            Script::Record(recording) => {
+                // What the program gives it gives again.
+                recording.note(kind, if given.is_some() { 0 } else { measured_ns });
+                self.scaled(measured_ns)
+            }
+            Script::Replay(replay) => self.scaled(replay.part(kind)),
+            Script::None => 0,
+        }
     }
 
     /// Enters a call of the runtime, and charges nothing.
     pub(super) fn skip_part(&self) {
         self.inside.store(true, Relaxed);
-        debug_assert!(self.end_part().is_none(), "it charges nothing");
+        debug_assert!(self.end_part(CallKind::Other).is_none(), "it charges nothing");
     }
 
     /// Leaves a call of the runtime: a part begins, unless it was called by another such call.
@@ -78,15 +143,17 @@ impl Computation {
         if self.held.load(Relaxed) > 0 {
             return;
         }
-        if self.compute == Compute::Measured {
+        if self.compute.is_measured() {
             self.since_ns.store(clock::processor_ns(), Relaxed);
         }
         self.inside.store(false, Relaxed);
         debug_assert!(self.held.load(Relaxed) == 0, "no other call goes on");
     }
 
-    /// Begins or ends a handler: the parts of the program that follow are its.
-    pub(super) fn set_in_handler(&self, is: bool) {
+    /// Begins the handler of a message, or ends it: the parts of the program that follow are its.
+    /// Returns what is left of its cost at the end.
+    pub(super) fn set_handled(&self, message: Option<u64>) -> u64 {
+        let is = message.is_some();
         let before = self.in_handler.swap(is, Relaxed);
         debug_assert_ne!(before, is, "no handler runs inside another");
         if is {
@@ -94,6 +161,22 @@ impl Computation {
         } else {
             self.held.store(self.interrupted.load(Relaxed), Relaxed);
         }
+        if matches!(self.compute, Compute::Measured | Compute::Fixed(_)) {
+            return 0;
+        }
+        match &mut *self.script() {
+            Script::Record(recording) => {
+                recording.set_handled(message);
+                0
+            }
+            Script::Replay(replay) => self.scaled(replay.set_handled(message)),
+            Script::None => 0,
+        }
+    }
+
+    /// Returns true while a handler runs.
+    pub(super) fn is_in_handler(&self) -> bool {
+        self.in_handler.load(Relaxed)
     }
 
     /// Begins (1) or ends (-1) a call of the runtime that makes others.

@@ -6,6 +6,7 @@ use super::turns::{State, time_of};
 use crate::geometry::ENDPOINTS;
 use crate::name::Name;
 use clump_os::sync::{Ordering, Ordering::Relaxed};
+use clump_virtual::CallKind;
 use clump_virtual::turn::NEVER;
 use std::ops::Range;
 
@@ -93,7 +94,7 @@ impl Actor {
     /// Orders an access to a word that ranks of a node share, and charges it: no other actor of the
     /// node acts before it.
     pub fn access_word(&self) {
-        let began = self.enter();
+        let began = self.enter(CallKind::Word);
         self.advance(EMPTY_POLL_NS);
         self.order_words();
         if began {
@@ -104,7 +105,7 @@ impl Actor {
     /// Waits until no other actor of this node can act at or before this one's time: between ranks
     /// of a node, and with their executor, words have no latency.
     pub fn order_words(&self) {
-        let began = self.enter();
+        let began = self.enter(CallKind::Word);
         while self.end().is_none() {
             self.order();
             let mine = (self.clock_ns(), self.me);

@@ -21,6 +21,8 @@ pub struct Arrival {
     pub source: u64,
     /// Its number among the messages of its sender.
     pub number: u64,
+    /// Its key: the number among the program's own, or that of the message whose handler sent it.
+    pub key: u64,
 }
 
 impl PendingMessage {

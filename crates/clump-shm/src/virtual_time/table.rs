@@ -14,6 +14,8 @@ use clump_virtual::{Compute, MACHINE_WORDS, Machine};
 pub(super) const RECORDS: usize = 1 << 16;
 /// Most NICs: one of each actor within its node, and four of each node.
 const NICS: usize = MAX_ACTORS + MAX_LOCAL_RANKS * 4;
+/// Longest path of the folder of a recording, in bytes.
+pub(super) const MAX_FOLDER: usize = 1024;
 /// Most actors: ranks, and an executor for each node.
 const MAX_ACTORS: usize = MAX_LOCAL_RANKS * 2;
 
@@ -32,6 +34,8 @@ const _: () = assert!(size_of::<ActorLine>() == 128 && size_of::<MessageRecord>(
 pub(super) struct TimeHeader {
     pub(super) machine: [AtomicU64; MACHINE_WORDS],
     pub(super) compute: [AtomicU64; 2],
+    /// The folder of the recording, as bytes with zeros behind.
+    pub(super) folder: [AtomicU64; MAX_FOLDER / 8],
     pub(super) nodes: AtomicU64,
     /// Actors that have joined, and those that have left.
     pub(super) joined: AtomicU32,
@@ -80,6 +84,8 @@ pub(super) struct ActorLine {
     pub(super) digest: AtomicU64,
     /// Its computation, in virtual ns.
     pub(super) computed_ns: AtomicU64,
+    /// The part of it that no recording had.
+    pub(super) diverged_ns: AtomicU64,
 }
 
 /// A NIC.
@@ -106,6 +112,8 @@ pub(super) struct MessageRecord {
     pub(super) due_ns: AtomicU64,
     /// Next free record, plus one.
     pub(super) next: AtomicU64,
+    /// Key of the message, for recordings.
+    pub(super) key: AtomicU64,
 }
 
 // SAFETY: atomics only.
@@ -150,6 +158,14 @@ impl TimeTable {
         for (cell, word) in header.compute.iter().zip(plan.compute.to_words()) {
             cell.store(word, Relaxed);
         }
+        let mut folder = [0; MAX_FOLDER];
+        let Some(start) = folder.get_mut(..plan.folder.len()) else {
+            return Err(Error::NotANode("the path of its recording is too long"));
+        };
+        start.copy_from_slice(plan.folder.as_bytes());
+        for (cell, bytes) in header.folder.iter().zip(folder.as_chunks().0) {
+            cell.store(u64::from_le_bytes(*bytes), Relaxed);
+        }
         header.nodes.store(u64::from(nodes), Relaxed);
         let count = actors_of(plan.node_of.len(), nodes);
         let actors: SharedSlice<ActorLine> = place_slice(map, ACTORS_AT, count)?;
@@ -191,6 +207,14 @@ impl TimeTable {
             node_of,
             nodes,
         })
+    }
+
+    /// Returns the folder of the recording.
+    pub(super) fn folder(&self) -> String {
+        let bytes = self.header.folder.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
+        let bytes: Vec<u8> = bytes.take_while(|&byte| byte != 0).collect();
+        debug_assert!(bytes.len() <= MAX_FOLDER, "as long as there is room");
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 
     /// Returns the node of an actor: executors are numbered behind ranks.

@@ -1,14 +1,14 @@
 use super::*;
 use crate::node::{NodeConfig, NodeMemory};
-use clump_virtual::PathCosts;
+use clump_virtual::{CallKind, PathCosts};
 
 /// Ranks 0 and 1 on one node, rank 2 on another.
 fn actors(nics: u64, network: PathCosts) -> (NodeMemory, [Actor; 3]) {
     let node = NodeMemory::create(&NodeConfig::new(3)).unwrap();
     let costs = PathCosts { send_ns: 1, ..PathCosts::default() };
     let machine = Machine { node: costs, network, nics, cpu_ppm: 0, execute_ns: 0 };
-    let (compute, node_of) = (Compute::Fixed(0), vec![0, 0, 1]);
-    begin(&node, &TimePlan { machine, compute, node_of }).unwrap();
+    let (compute, node_of, folder) = (Compute::Fixed(0), vec![0, 0, 1], String::new());
+    begin(&node, &TimePlan { machine, compute, folder, node_of }).unwrap();
     let all = [0, 1, 2].map(|rank| actor(&node, rank).unwrap().unwrap());
     (node.clone(), all)
 }
@@ -24,7 +24,8 @@ fn send_after(actor: &Actor, ns: u64, to: u32, bytes: u64) -> PendingMessage {
 fn compute(actor: &Actor, ns: u64) {
     actor.begin_part();
     actor.give_cost(ns);
-    assert!(actor.enter() && !actor.enter(), "a part ends once");
+    let enter = || actor.enter(CallKind::Other);
+    assert!(enter() && !enter(), "a part ends once");
 }
 
 /// Returns the due times of messages to `actor` once it has reached a time.

@@ -1,0 +1,271 @@
+//! Recorded computation: what each part of a program and of its handlers has cost, to be charged
+//! again on other machines.
+//!
+//! A loop that waits polls more or less often on another machine, and handlers run at other polls.
+//! So parts of the program are found by the number of the last call that is no poll, and within it by
+//! the number of the poll; parts of a handler by the message that it handles.
+
+use std::collections::HashMap;
+
+/// First word of a record.
+const MAGIC: u64 = u64::from_le_bytes(*b"clumpcpu");
+/// Calls among which one of the right kind is searched when the program took another way.
+const WINDOW: usize = 64;
+
+/// Kind of a call of the runtime, at which a part of the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+pub enum CallKind {
+    /// A poll, a wait, or the reading of a clock: of these there may be more or fewer.
+    Poll = 0,
+    /// A message.
+    Send = 1,
+    /// An access to a word that ranks of a node share.
+    Word = 2,
+    /// Anything else.
+    Other = 3,
+}
+
+/// Kinds of calls.
+const KINDS: usize = 4;
+
+/// The parts up to a call that is no poll: each poll in between ends one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Stretch {
+    kind: u64,
+    parts: Vec<u64>,
+}
+
+/// What a program has cost, in ns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recording {
+    stretches: Vec<Stretch>,
+    /// The parts since the last call that was no poll.
+    current: Vec<u64>,
+    /// By the key of the message.
+    handlers: HashMap<u64, Vec<u64>>,
+    /// The message whose handler runs.
+    handled: Option<u64>,
+}
+
+impl Recording {
+    /// Notes the part that a call ends.
+    pub fn note(&mut self, kind: CallKind, ns: u64) {
+        if let Some(message) = self.handled {
+            return self.handlers.entry(message).or_default().push(ns);
+        }
+        self.current.push(ns);
+        debug_assert!(!self.current.is_empty(), "each stretch has a part");
+        if kind != CallKind::Poll {
+            let parts = std::mem::take(&mut self.current);
+            self.stretches.push(Stretch { kind: kind as u64, parts });
+        }
+    }
+
+    /// Begins or ends the handler of a message.
+    pub fn set_handled(&mut self, message: Option<u64>) {
+        debug_assert!(message.is_none() || self.handled.is_none(), "no handler inside another");
+        self.handled = message;
+    }
+
+    /// Returns it as words.
+    pub fn to_words(&self) -> Vec<u64> {
+        let mut words = vec![MAGIC, self.stretches.len() as u64];
+        for Stretch { kind, parts } in &self.stretches {
+            words.extend([*kind, parts.len() as u64]);
+            words.extend(parts);
+        }
+        let mut handlers: Vec<_> = self.handlers.iter().collect();
+        handlers.sort_unstable();
+        words.push(handlers.len() as u64);
+        for (message, parts) in handlers {
+            words.extend([*message, parts.len() as u64]);
+            words.extend(parts);
+        }
+        debug_assert!(words.len() >= 3, "a head and two counts");
+        words
+    }
+
+    /// Reads [`Recording::to_words`]; `None` if these are no such words.
+    pub fn from_words(words: &[u64]) -> Option<Self> {
+        let mut rest = words.iter().copied();
+        let mut recording = Self::default();
+        if rest.next()? != MAGIC {
+            return None;
+        }
+        for _ in 0..rest.next()? {
+            let (kind, count) = (rest.next()?, rest.next()?);
+            let parts = taken(&mut rest, count)?;
+            if kind as usize >= KINDS || parts.is_empty() {
+                return None;
+            }
+            recording.stretches.push(Stretch { kind, parts });
+        }
+        for _ in 0..rest.next()? {
+            let (message, count) = (rest.next()?, rest.next()?);
+            let parts = taken(&mut rest, count)?;
+            recording.handlers.insert(message, parts);
+        }
+        rest.next().is_none().then_some(recording)
+    }
+}
+
+/// Takes so many words, if there are as many.
+fn taken(rest: &mut impl Iterator<Item = u64>, count: u64) -> Option<Vec<u64>> {
+    let parts: Vec<u64> = rest.take(usize::try_from(count).ok()?).collect();
+    debug_assert!(parts.len() as u64 <= count, "no more than that");
+    (parts.len() as u64 == count).then_some(parts)
+}
+
+/// A recording that is charged again.
+#[derive(Debug)]
+pub struct Replay {
+    recording: Recording,
+    /// Number of the stretch, and of polls in it.
+    at: usize,
+    polls: usize,
+    /// Parts of the handler that runs, and how many of them were charged.
+    handled: Option<(Option<Vec<u64>>, usize)>,
+    /// Mean of stretches by kind, and of handlers.
+    means: [u64; KINDS],
+    handler_mean: u64,
+    /// Cost of what the program did that was not recorded.
+    diverged_ns: u64,
+}
+
+impl Replay {
+    /// Begins at the beginning of a recording.
+    pub fn new(recording: Recording) -> Self {
+        let mean = |sums: Vec<u64>| sums.iter().sum::<u64>() / (sums.len() as u64).max(1);
+        let of_kind = |kind: usize| {
+            let same = recording.stretches.iter().filter(|stretch| stretch.kind == kind as u64);
+            mean(same.map(|stretch| stretch.parts.iter().sum()).collect())
+        };
+        let means = [0, 1, 2, 3].map(of_kind);
+        let handler_mean = mean(recording.handlers.values().map(|all| all.iter().sum()).collect());
+        debug_assert!(recording.current.is_empty() || recording.handled.is_none(), "it has ended");
+        let (at, polls, handled, diverged_ns) = (0, 0, None, 0);
+        Self { recording, at, polls, handled, means, handler_mean, diverged_ns }
+    }
+
+    /// Returns the cost of the part that a call ends.
+    pub fn part(&mut self, kind: CallKind) -> u64 {
+        if let Some((parts, charged)) = &mut self.handled {
+            let part = parts.as_ref().and_then(|parts| parts.get(*charged));
+            *charged += 1;
+            return part.copied().unwrap_or(0);
+        }
+        let stretch = self.recording.stretches.get(self.at);
+        if kind == CallKind::Poll {
+            // The last part belongs to the call behind all polls.
+            let last = stretch.map_or(0, |stretch| stretch.parts.len() - 1);
+            let part = stretch.filter(|_| self.polls < last).map(|all| all.parts[self.polls]);
+            self.polls += usize::from(part.is_some());
+            return part.unwrap_or(0);
+        }
+        if stretch.is_none_or(|stretch| stretch.kind != kind as u64) {
+            return self.diverge(kind);
+        }
+        let rest = stretch.and_then(|stretch| stretch.parts.get(self.polls..));
+        let ns = rest.map_or(0, |rest| rest.iter().sum());
+        (self.at, self.polls) = (self.at + 1, 0);
+        debug_assert!(self.at <= self.recording.stretches.len(), "it was one of them");
+        ns
+    }
+
+    /// Returns the cost of a call that was not recorded here: that of the next one of its kind, or
+    /// the mean of all.
+    fn diverge(&mut self, kind: CallKind) -> u64 {
+        let behind = self.recording.stretches.iter().enumerate().skip(self.at).take(WINDOW);
+        let next = behind.into_iter().find(|(_, stretch)| stretch.kind == kind as u64);
+        let ns = match next {
+            Some((at, stretch)) => {
+                let ns = stretch.parts.iter().sum();
+                (self.at, self.polls) = (at + 1, 0);
+                ns
+            }
+            None => self.means[kind as usize],
+        };
+        debug_assert!(self.at <= self.recording.stretches.len(), "one of them, or the end");
+        self.diverged_ns = self.diverged_ns.saturating_add(ns);
+        ns
+    }
+
+    /// Begins the handler of a message, or ends it; returns what is left of its cost then.
+    pub fn set_handled(&mut self, message: Option<u64>) -> u64 {
+        let Some(message) = message else {
+            let Some((parts, charged)) = self.handled.take() else { return 0 };
+            let Some(parts) = parts else {
+                self.diverged_ns = self.diverged_ns.saturating_add(self.handler_mean);
+                return self.handler_mean;
+            };
+            return parts.iter().skip(charged).sum();
+        };
+        debug_assert!(self.handled.is_none(), "no handler runs inside another");
+        self.handled = Some((self.recording.handlers.remove(&message), 0));
+        0
+    }
+
+    /// Returns the cost of what was not recorded.
+    pub fn diverged_ns(&self) -> u64 {
+        self.diverged_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CallKind::{Other, Poll, Send};
+    use super::*;
+
+    fn recording() -> Recording {
+        let mut recording = Recording::default();
+        for (kind, ns) in [(Send, 10), (Poll, 1), (Poll, 2), (Poll, 3), (Send, 40), (Other, 500)] {
+            recording.note(kind, ns);
+        }
+        recording.set_handled(Some(37));
+        [(Send, 5), (Other, 6)].map(|(kind, ns)| recording.note(kind, ns));
+        recording.set_handled(None);
+        recording
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written() {
+        let words = recording().to_words();
+        assert_eq!(Recording::from_words(&words), Some(recording()));
+        for end in 0..words.len() {
+            assert_eq!(Recording::from_words(&words[..end]), None, "{end}");
+        }
+    }
+
+    #[test]
+    fn more_or_fewer_polls_do_not_change_the_sum() {
+        for polls in 0..9 {
+            let mut replay = Replay::new(recording());
+            let mut sum = replay.part(Send);
+            sum += (0..polls).map(|_| replay.part(Poll)).sum::<u64>();
+            sum += replay.part(Send) + replay.part(Other);
+            assert_eq!((sum, replay.diverged_ns()), (556, 0), "{polls}");
+        }
+    }
+
+    #[test]
+    fn handlers_split_nothing_and_are_found_by_their_message() {
+        let mut replay = Replay::new(recording());
+        replay.part(Send);
+        assert_eq!(replay.part(Poll), 1);
+        assert_eq!(replay.set_handled(Some(37)), 0);
+        assert_eq!([replay.part(Send), replay.set_handled(None)], [5, 6]);
+        assert_eq!(replay.part(Poll), 2);
+        assert_eq!(replay.set_handled(Some(38)), 0);
+        assert_eq!([replay.part(Send), replay.set_handled(None)], [0, 11], "the mean");
+        assert_eq!(replay.diverged_ns(), 11);
+    }
+
+    #[test]
+    fn another_way_is_charged_by_kind_and_counted() {
+        let mut replay = Replay::new(recording());
+        assert_eq!(replay.part(Other), 500, "the next of its kind");
+        assert_eq!(replay.part(Send), 28, "the mean of its kind");
+        assert_eq!(replay.diverged_ns(), 528);
+    }
+}
