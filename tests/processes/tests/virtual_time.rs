@@ -97,7 +97,8 @@ fn one_sided_operations_take_the_time_of_their_messages_and_of_their_execution()
     std::fs::write(&path, format!("execute_us = 2\n[node]\n{WORKED}[network]\n{WORKED}")).unwrap();
     // A request is sent at 3, due at 8, received at 11, executed at 13; its answer is sent at 16,
     // due at 21, received at 24. Bytes behind the first take 1 ns each, and the gap is 6.
-    let programs = ["f1", "c4000000 f1 f1", "c1000000 u1 Q l1", "c2000000 g1:1001", "c3000000 x1:1001 Q"];
+    let programs =
+        ["f1", "c4000000 f1 f1", "c1000000 u1 Q l1", "c2000000 g1:1001", "c3000000 x1:1001 Q"];
     let done = job(path.to_str().unwrap(), "--nodes 5 --cpu fixed:0", &programs).finish();
     let expected = [24_000, 4_000_020, 1_054_000, 2_025_000, 3_030_000];
     assert_eq!(ends(&done), expected, "{}{}", done.out, done.err);

@@ -24,7 +24,8 @@ impl TimeTable {
     /// Sums up what the actors have done.
     pub(crate) fn summary(&self) -> TimeSummary {
         let turns = self.header.turns.load(Relaxed);
-        let mut sum = TimeSummary { ns: 0, computed_ns: 0, diverged_ns: 0, messages: 0, turns, digest: 0 };
+        let mut sum =
+            TimeSummary { ns: 0, computed_ns: 0, diverged_ns: 0, messages: 0, turns, digest: 0 };
         for (at, line) in self.actors.iter().enumerate() {
             if at < self.node_of.len() {
                 sum.ns = sum.ns.max(line.clock_ns.load(Relaxed));
