@@ -2,12 +2,8 @@
 
 use clump_shm::node::NodeMemory;
 use clump_shm::virtual_time::{self, TimePlan};
-<<<<<<< HEAD
-use clump_virtual::Machine;
-use schemars::JsonSchema;
-=======
 use clump_virtual::{ComputePlan, Machine};
->>>>>>> d26a21c0 (virtual, shm, cli: computation is recorded and charged again)
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Virtual time of a job.

@@ -23,12 +23,14 @@ mod summary;
 mod table;
 #[cfg(test)]
 mod tests;
+mod thread;
 mod turns;
 
-pub use actor::{Actor, Call};
+pub use actor::Actor;
 pub use messages::{Arrival, PendingMessage};
 pub use open::{actor, begin, executor, summary};
 pub use summary::TimeSummary;
+pub use thread::Call;
 pub use turns::End;
 
 pub use clump_virtual::{CallKind, Recording};

@@ -4,19 +4,18 @@ use super::computation::Computation;
 use super::messages::{Arrival, PendingMessage};
 use super::summary::mix;
 use super::table::{ActorLine, TimeTable};
+use super::thread::Call;
 use super::turns::{End, State, time_of};
 use crate::node::NodeMemory;
-use clump_os::clock;
 use clump_os::futex;
-use clump_os::sync::{AtomicU32, AtomicU64, Ordering, Ordering::Relaxed};
-use clump_os::virtual_thread::VirtualThread;
+use clump_os::sync::{AtomicU64, Ordering, Ordering::Relaxed};
 use clump_virtual::turn::{self, NEVER};
 use clump_virtual::{CallKind, Compute};
 use std::ops::Range;
 use std::time::Duration;
 
 /// Time of the clocks at the beginning, so that no time is 0.
-const BEGIN_NS: u64 = 1_000_000_000;
+pub(super) const BEGIN_NS: u64 = 1_000_000_000;
 /// Machine time between two checks for deaths of those that wait for their turn.
 const DEATH_CHECK: Duration = Duration::from_millis(100);
 /// First time after which a wait without a known end looks again, because the condition may be one
@@ -26,13 +25,13 @@ const MAX_NAP_NS: u64 = 10_000_000;
 /// Cost of an empty poll, and of a clock read in a loop.
 pub(super) const EMPTY_POLL_NS: u64 = 10;
 /// Empty polls, or clock reads, in a row before they count as a loop that waits.
-const LOOP: u64 = 256;
+pub(super) const LOOP: u64 = 256;
 
 /// The clock of a rank, kept by the thread that joined.
 #[derive(Debug)]
 pub struct Actor {
     pub(super) table: TimeTable,
-    node: NodeMemory,
+    pub(super) node: NodeMemory,
     /// Its number: a rank's, or that of an executor behind all ranks.
     pub(super) me: usize,
     computation: Computation,
@@ -40,7 +39,7 @@ pub struct Actor {
     nap_ns: AtomicU64,
     /// Empty polls and clock reads in a row.
     empty_polls: AtomicU64,
-    clock_reads: AtomicU64,
+    pub(super) clock_reads: AtomicU64,
     /// Time of its last act that was no wait.
     acted_ns: AtomicU64,
     /// Messages that the program has sent, and those of the handler that runs, with the key of its
@@ -182,7 +181,7 @@ impl Actor {
     pub fn call(&self) -> Call<'_> {
         let began = self.enter(CallKind::Other);
         self.computation.hold(true);
-        Call { actor: self, began }
+        Call::new(self, began)
     }
 
     /// Begins a part of the program.
@@ -377,7 +376,7 @@ impl Actor {
     }
 
     /// Notes an act that is no wait: the job makes progress.
-    fn note_act(&self) {
+    pub(super) fn note_act(&self) {
         self.table.header.active_ns.fetch_max(self.clock_ns(), Relaxed);
         self.acted_ns.store(self.clock_ns(), Relaxed);
         self.nap_ns.store(MIN_NAP_NS, Relaxed);
@@ -385,7 +384,7 @@ impl Actor {
     }
 
     /// Returns the length of the next wait that nothing known ends, at most `limit`.
-    fn nap(&self, limit: Option<Duration>) -> u64 {
+    pub(super) fn nap(&self, limit: Option<Duration>) -> u64 {
         let nap_ns = self.nap_ns.load(Relaxed);
         self.nap_ns.store((nap_ns * 2).min(MAX_NAP_NS), Relaxed);
         // After a long wait it is late by a small part of that.
@@ -436,84 +435,5 @@ impl Actor {
         line.word.store(u32::MAX, Relaxed);
         line.wake_ns.store(NEVER, Relaxed);
         self.set_state(State::Ready);
-    }
-}
-
-/// A call of the runtime that makes others.
-#[derive(Debug)]
-pub struct Call<'a> {
-    actor: &'a Actor,
-    /// True if a part of the program begins behind it.
-    began: bool,
-}
-
-impl Drop for Call<'_> {
-    fn drop(&mut self) {
-        self.actor.computation.hold(false);
-        if self.began {
-            self.actor.begin_part();
-        }
-    }
-}
-
-/// Mark of a place among the blocks of the ranks.
-const IN_FRONT: u32 = 1 << 31;
-
-impl Actor {
-    /// Returns the place of a word, the same in all processes: among the blocks of the ranks, or
-    /// else in its page, where others may have the same.
-    fn place_of(&self, word: &AtomicU32) -> u32 {
-        match self.node.place_in_front(word) {
-            Some(place) => IN_FRONT | place as u32,
-            None => (std::ptr::from_ref(word).addr() % clump_os::map::PAGE) as u32,
-        }
-    }
-}
-
-impl VirtualThread for Actor {
-    fn now_ns(&self) -> u64 {
-        let reads = self.clock_reads.load(Relaxed) + 1;
-        self.clock_reads.store(reads, Relaxed);
-        if reads > LOOP {
-            // A program that reads the clock until it shows some time.
-            self.advance(EMPTY_POLL_NS);
-            self.note_act();
-        }
-        BEGIN_NS.saturating_add(self.clock_ns()).saturating_add(self.computation.so_far_ns())
-    }
-
-    fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
-        if self.end().is_some() {
-            return futex::sleep(word, expected, limit);
-        }
-        self.clock_reads.store(0, Relaxed);
-        let line = self.line();
-        if word.load(Ordering::SeqCst) != expected {
-            return true;
-        }
-        self.suspend(State::Waits, self.nap(limit), Some(self.place_of(word)));
-        let woken = word.load(Ordering::SeqCst) != expected;
-        woken || line.due_ns.load(Relaxed) <= self.clock_ns()
-    }
-
-    fn wake(&self, word: &AtomicU32) {
-        let (now_ns, place) = (self.clock_ns(), self.place_of(word));
-        debug_assert!(place != u32::MAX, "the mark of no word");
-        for (at, line) in self.table.actors.iter().enumerate() {
-            if at != self.me && line.word.load(Relaxed) == place {
-                line.wake_ns.store(line.wake_ns.load(Relaxed).min(now_ns), Relaxed);
-            }
-        }
-    }
-
-    fn pass(&self, span: Duration) {
-        if self.end().is_some() {
-            return clock::machine_pass(span);
-        }
-        let began = self.enter(CallKind::Poll);
-        self.suspend(State::Sleeps, u64::try_from(span.as_nanos()).unwrap_or(NEVER), None);
-        if began {
-            self.begin_part();
-        }
     }
 }

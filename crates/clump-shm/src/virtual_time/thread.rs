@@ -1,0 +1,97 @@
+//! The clock and the waits of the thread of an actor, as `clump-os` asks for them; calls of the
+//! runtime that make others.
+
+use super::actor::{Actor, BEGIN_NS, EMPTY_POLL_NS, LOOP};
+use super::turns::State;
+use clump_os::clock;
+use clump_os::futex;
+use clump_os::sync::{AtomicU32, Ordering, Ordering::Relaxed};
+use clump_os::virtual_thread::VirtualThread;
+use clump_virtual::CallKind;
+use clump_virtual::turn::NEVER;
+use std::time::Duration;
+
+/// A call of the runtime that makes others.
+#[derive(Debug)]
+pub struct Call<'a> {
+    actor: &'a Actor,
+    /// True if a part of the program begins behind it.
+    began: bool,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn new(actor: &'a Actor, began: bool) -> Self {
+        Self { actor, began }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        self.actor.computation().hold(false);
+        if self.began {
+            self.actor.begin_part();
+        }
+    }
+}
+
+/// Mark of a place among the blocks of the ranks.
+const IN_FRONT: u32 = 1 << 31;
+
+impl Actor {
+    /// Returns the place of a word, the same in all processes: among the blocks of the ranks, or
+    /// else in its page, where others may have the same.
+    fn place_of(&self, word: &AtomicU32) -> u32 {
+        match self.node.place_in_front(word) {
+            Some(place) => IN_FRONT | place as u32,
+            None => (std::ptr::from_ref(word).addr() % clump_os::map::PAGE) as u32,
+        }
+    }
+}
+
+impl VirtualThread for Actor {
+    fn now_ns(&self) -> u64 {
+        let reads = self.clock_reads.load(Relaxed) + 1;
+        self.clock_reads.store(reads, Relaxed);
+        if reads > LOOP {
+            // A program that reads the clock until it shows some time.
+            self.advance(EMPTY_POLL_NS);
+            self.note_act();
+        }
+        BEGIN_NS.saturating_add(self.clock_ns()).saturating_add(self.computation().so_far_ns())
+    }
+
+    fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
+        if self.end().is_some() {
+            return futex::sleep(word, expected, limit);
+        }
+        self.clock_reads.store(0, Relaxed);
+        let line = self.line();
+        if word.load(Ordering::SeqCst) != expected {
+            return true;
+        }
+        self.suspend(State::Waits, self.nap(limit), Some(self.place_of(word)));
+        let woken = word.load(Ordering::SeqCst) != expected;
+        woken || line.due_ns.load(Relaxed) <= self.clock_ns()
+    }
+
+    fn wake(&self, word: &AtomicU32) {
+        let (now_ns, place) = (self.clock_ns(), self.place_of(word));
+        debug_assert!(place != u32::MAX, "the mark of no word");
+        for (at, line) in self.table.actors.iter().enumerate() {
+            if at != self.me && line.word.load(Relaxed) == place {
+                line.wake_ns.store(line.wake_ns.load(Relaxed).min(now_ns), Relaxed);
+            }
+        }
+    }
+
+    fn pass(&self, span: Duration) {
+        if self.end().is_some() {
+            return clock::machine_pass(span);
+        }
+        let began = self.enter(CallKind::Poll);
+        self.suspend(State::Sleeps, u64::try_from(span.as_nanos()).unwrap_or(NEVER), None);
+        if began {
+            self.begin_part();
+        }
+    }
+}
