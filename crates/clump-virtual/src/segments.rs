@@ -223,7 +223,8 @@ mod tests {
             recording.note(kind, ns);
         }
         recording.set_handled(Some(37));
-        [(Send, 5), (Other, 6)].map(|(kind, ns)| recording.note(kind, ns));
+        recording.note(Send, 5);
+        recording.note(Other, 6);
         recording.set_handled(None);
         recording
     }
