@@ -14,7 +14,7 @@ use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes, PagePart};
 use clump_onesided::protocol::MAX_PIECE;
 use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
 use clump_os::futex;
-use clump_os::sync::{AtomicU32, Ordering};
+use clump_os::sync::{AtomicU32, Ordering, fence};
 use clump_rma::{HeldClaim, LockTable, Rma, SegmentName, Target};
 use clump_shm::cells::Cells;
 use clump_shm::rank::{Published, WaitReason};
@@ -275,6 +275,10 @@ impl DepositPort for RankPort {
     fn set_bits(&self, at: u64, bits: u64) -> u64 {
         debug_assert_ne!(bits, 0, "there are bits to be set");
         self.word(at).fetch_or(bits, Ordering::SeqCst)
+    }
+
+    fn fence(&self) {
+        fence(Ordering::SeqCst);
     }
 
     fn wait_changed(&self, at: u64, seen: u64) -> Result<(), CallFailure> {

@@ -67,10 +67,12 @@ impl DepositRank {
             SlotRead::Earlier => return None,
             SlotRead::Notices(place) => {
                 let notices = self.read_notices(port, writer, place)?;
-                // Before copies become stale: who fetches them then asks for these bytes.
+                // A rank that fetches one of these pages now asks for these bytes, or its fetch has
+                // begun, and becomes stale.
                 for home in notices.homes {
                     port.store(self.node.layout.needed(home, notices.rank), number);
                 }
+                port.fence();
                 for page in notices.pages.into_iter().flatten() {
                     let word = CopyWord(port.load(self.node.layout.copy(page)));
                     if word.is_fetched() {

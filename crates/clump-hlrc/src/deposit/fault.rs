@@ -179,6 +179,7 @@ impl DepositRank {
             |page: &u32| self.node.change_copy(port, *page, |word| word.refetched(generation));
         let before: Vec<_> = pages.iter().map(begin).collect();
         // What the node has written itself must be there, and what it has consumed.
+        port.fence();
         let awaited = self.node.awaited(port, (home, pages));
         let ranks = || awaited.iter().map(|bytes| bytes.rank);
         let first = ranks().min().unwrap_or(0);

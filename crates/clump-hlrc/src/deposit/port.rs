@@ -43,6 +43,9 @@ pub trait DepositPort {
     fn exchange(&self, at: u64, old: u64, new: u64) -> bool;
     /// Sets bits of a word of the own node. Returns the word before.
     fn set_bits(&self, at: u64, bits: u64) -> u64;
+    /// Orders words of the own node that were written before against those that are read after, by
+    /// all ranks that call this: of two that write and then read, one reads what the other wrote.
+    fn fence(&self);
     /// Waits until a word of the own node is not `seen`; may return early.
     ///
     /// # Errors

@@ -252,6 +252,11 @@ impl DepositPort for Port {
         })
     }
 
+    fn fence(&self) {
+        // Threads run one at a time.
+        self.cluster.step(self.thread);
+    }
+
     fn wait_changed(&self, at: u64, seen: u64) -> Result<(), Infallible> {
         let node = usize::from(self.node);
         self.cluster.wait(self.thread, Box::new(move |state| state.nodes[node].word(at) != seen));
