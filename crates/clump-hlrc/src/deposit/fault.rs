@@ -190,11 +190,12 @@ impl DepositRank {
         let words = (self.node.layout.announced(0), &mut announced[..len]);
         let before_pages = (self.node.layout.arrived(first), &mut arrived[..]);
         port.fetch(home, before_pages, (pages, &mut bytes), words)?;
-        for (rank, number) in (first..).zip(arrived) {
+        for (rank, &number) in (first..).zip(&arrived) {
             self.node.learn_arrival(port, home, Arrival { rank, number });
         }
-        if let Some(late) = awaited.into_iter().find(|late| !self.node.is_known(port, home, *late))
-        {
+        // By what was read before the pages: meanwhile others may have learned of later bytes.
+        let came = |bytes: &Arrival| arrived[(bytes.rank - first) as usize] >= bytes.number;
+        if let Some(late) = awaited.into_iter().find(|bytes| !came(bytes)) {
             for (&page, &before) in pages.iter().zip(&before) {
                 self.node.change_copy(port, page, |word| word.unfetched(before));
             }

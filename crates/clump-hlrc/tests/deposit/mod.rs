@@ -97,3 +97,41 @@ fn a_fault_acquires_what_the_bytes_depend_on() {
         }
     }
 }
+
+/// Two ranks of a node read pages of one home that a rank of a third node has just written: what
+/// one of them learns of the home's bytes says nothing of a page that the other has fetched before.
+#[test]
+fn ranks_of_a_node_fetch_from_one_home_at_once() {
+    for seed in 0..pick(60, 3000) {
+        let rounds = 1..=6_u8;
+        let write = |value: u8| {
+            let heard = (1..3).map(move |flag| Op::Await(flag, u64::from(value)));
+            let all = [
+                Op::Write(0, value),
+                Op::Write(USED, value),
+                Op::Write(2 * USED, value),
+                Op::Set(0, u64::from(value)),
+            ];
+            all.into_iter().chain(heard)
+        };
+        let read = |flag: u64, pages: [usize; 3]| {
+            move |value: u8| {
+                let reads = pages.map(|page| Op::Read(page * USED));
+                let told = Op::Set(flag, u64::from(value));
+                [Op::Await(0, u64::from(value))].into_iter().chain(reads).chain([told])
+            }
+        };
+        let programs = vec![
+            Vec::new(),
+            Vec::new(),
+            rounds.clone().flat_map(write).collect(),
+            Vec::new(),
+            rounds.clone().flat_map(read(1, [0, 1, 2])).collect(),
+            rounds.flat_map(read(2, [2, 1, 0])).collect(),
+        ];
+        let cluster = Cluster::new(seed, (3, 2), 3, Placing::First)
+            .scanning(seed.is_multiple_of(2))
+            .acquiring_at_faults((seed / 2).is_multiple_of(2));
+        cluster.run(&programs);
+    }
+}
