@@ -317,7 +317,7 @@ impl RankContext {
     /// # Errors
     /// They do.
     pub(crate) fn check_virtual_time(&self) -> Result<()> {
-        match self.actor.and_then(Actor::end) {
+        match self.actor.and_then(|actor| actor.end()) {
             Some(End::Deadlock) => Err(ErrorKind::Deadlock(self.waiting_ranks()).into()),
             _ => Ok(()),
         }

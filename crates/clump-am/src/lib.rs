@@ -107,7 +107,7 @@ pub use progress::{block_on, refresh_knobs};
 pub use region::Region;
 pub use returned::Returned;
 pub use sender::SendAttempt;
-pub use serve::ServeStep;
+pub use serve::{ServeStep, serve};
 pub use thread_number::this_thread;
 pub use token::Token;
 pub use view::{LANE_STRIDE, LocalRoute, View};

@@ -349,14 +349,6 @@ impl NodeMemory {
         place(&self.front, self.geometry.rank_block(self.geometry.slot_of(rank)?)).ok()
     }
 
-    /// Returns the place of a word in the part of this memory that has the blocks of the ranks; the
-    /// same in all processes.
-    pub(crate) fn place_in_front(&self, word: &AtomicU32) -> Option<usize> {
-        let at = std::ptr::from_ref(word).addr().checked_sub(self.front.base().addr().get())?;
-        debug_assert!(self.front.bytes() >= self.geometry.front_bytes(), "all blocks are mapped");
-        (at < self.front.bytes()).then_some(at)
-    }
-
     /// Returns the lines that ranks share in barriers.
     pub(crate) fn lines(&self) -> Result<Lines> {
         let (ranks, nodes) = (self.local.len(), self.nnodes() as usize);

@@ -18,7 +18,8 @@ mod computation;
 mod executor;
 mod messages;
 mod open;
-mod recording;
+mod own_line;
+mod program_parts;
 mod summary;
 mod table;
 #[cfg(test)]
@@ -29,6 +30,7 @@ mod turns;
 pub use actor::Actor;
 pub use messages::{Arrival, PendingMessage};
 pub use open::{actor, begin, executor, summary};
+pub use own_line::OwnLine;
 pub use summary::TimeSummary;
 pub use thread::Call;
 pub use turns::End;

@@ -5,8 +5,8 @@
 //! clock or shared memory (docs/adr/0062).
 //!
 //! Types to know: [`Machine`] (a machine that need not exist), [`PathCosts`] (what a message costs
-//! on it), [`Compute`] (what computation costs), [`Recording`] and [`Replay`] (computation that is
-//! recorded once), [`turn`] (the rank that runs next).
+//! on it), [`Compute`] (what computation costs), [`Recording`] and [`RecordedCosts`] (computation
+//! that is recorded once), [`turn`] (the rank that runs next).
 //!
 //! # Invariants
 //! 1. All times are whole nanoseconds; nothing is rounded twice.
@@ -21,4 +21,4 @@ pub mod turn;
 
 pub use compute::{Compute, ComputePlan};
 pub use machine::{MACHINE_WORDS, Machine, MachineError, PathCosts};
-pub use segments::{CallKind, Recording, Replay};
+pub use segments::{CallKind, RecordedCosts, Recording};

@@ -2,8 +2,8 @@
 //! again on other machines.
 //!
 //! A loop that waits polls more or less often on another machine, and handlers run at other polls.
-//! So parts of the program are found by the number of the last call that is no poll, and within it by
-//! the number of the poll; parts of a handler by the message that it handles.
+//! So parts of the program are found by the number of the last call that is no poll, and within it
+//! by the number of the poll; parts of a handler by the message that it handles.
 
 use std::collections::HashMap;
 
@@ -31,15 +31,15 @@ const KINDS: usize = 4;
 
 /// The parts up to a call that is no poll: each poll in between ends one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Stretch {
+struct Segment {
     kind: u64,
     parts: Vec<u64>,
 }
 
-/// What a program has cost, in ns.
+/// Costs of the parts of a program and of its handlers, in ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
-    stretches: Vec<Stretch>,
+    segments: Vec<Segment>,
     /// The parts since the last call that was no poll.
     current: Vec<u64>,
     /// By the key of the message.
@@ -55,10 +55,10 @@ impl Recording {
             return self.handlers.entry(message).or_default().push(ns);
         }
         self.current.push(ns);
-        debug_assert!(!self.current.is_empty(), "each stretch has a part");
+        debug_assert!(!self.current.is_empty(), "each segment has a part");
         if kind != CallKind::Poll {
             let parts = std::mem::take(&mut self.current);
-            self.stretches.push(Stretch { kind: kind as u64, parts });
+            self.segments.push(Segment { kind: kind as u64, parts });
         }
     }
 
@@ -70,8 +70,8 @@ impl Recording {
 
     /// Returns it as words.
     pub fn to_words(&self) -> Vec<u64> {
-        let mut words = vec![MAGIC, self.stretches.len() as u64];
-        for Stretch { kind, parts } in &self.stretches {
+        let mut words = vec![MAGIC, self.segments.len() as u64];
+        for Segment { kind, parts } in &self.segments {
             words.extend([*kind, parts.len() as u64]);
             words.extend(parts);
         }
@@ -99,7 +99,7 @@ impl Recording {
             if kind as usize >= KINDS || parts.is_empty() {
                 return None;
             }
-            recording.stretches.push(Stretch { kind, parts });
+            recording.segments.push(Segment { kind, parts });
         }
         for _ in 0..rest.next()? {
             let (message, count) = (rest.next()?, rest.next()?);
@@ -119,27 +119,27 @@ fn taken(rest: &mut impl Iterator<Item = u64>, count: u64) -> Option<Vec<u64>> {
 
 /// A recording that is charged again.
 #[derive(Debug)]
-pub struct Replay {
+pub struct RecordedCosts {
     recording: Recording,
-    /// Number of the stretch, and of polls in it.
+    /// Number of the segment, and of polls in it.
     at: usize,
     polls: usize,
     /// Parts of the handler that runs, and how many of them were charged.
     handled: Option<(Option<Vec<u64>>, usize)>,
-    /// Mean of stretches by kind, and of handlers.
+    /// Mean of segments by kind, and of handlers.
     means: [u64; KINDS],
     handler_mean: u64,
     /// Cost of what the program did that was not recorded.
     diverged_ns: u64,
 }
 
-impl Replay {
+impl RecordedCosts {
     /// Begins at the beginning of a recording.
     pub fn new(recording: Recording) -> Self {
         let mean = |sums: Vec<u64>| sums.iter().sum::<u64>() / (sums.len() as u64).max(1);
         let of_kind = |kind: usize| {
-            let same = recording.stretches.iter().filter(|stretch| stretch.kind == kind as u64);
-            mean(same.map(|stretch| stretch.parts.iter().sum()).collect())
+            let same = recording.segments.iter().filter(|segment| segment.kind == kind as u64);
+            mean(same.map(|segment| segment.parts.iter().sum()).collect())
         };
         let means = [0, 1, 2, 3].map(of_kind);
         let handler_mean = mean(recording.handlers.values().map(|all| all.iter().sum()).collect());
@@ -155,38 +155,38 @@ impl Replay {
             *charged += 1;
             return part.copied().unwrap_or(0);
         }
-        let stretch = self.recording.stretches.get(self.at);
+        let segment = self.recording.segments.get(self.at);
         if kind == CallKind::Poll {
             // The last part belongs to the call behind all polls.
-            let last = stretch.map_or(0, |stretch| stretch.parts.len() - 1);
-            let part = stretch.filter(|_| self.polls < last).map(|all| all.parts[self.polls]);
+            let last = segment.map_or(0, |segment| segment.parts.len() - 1);
+            let part = segment.filter(|_| self.polls < last).map(|all| all.parts[self.polls]);
             self.polls += usize::from(part.is_some());
             return part.unwrap_or(0);
         }
-        if stretch.is_none_or(|stretch| stretch.kind != kind as u64) {
+        if segment.is_none_or(|segment| segment.kind != kind as u64) {
             return self.diverge(kind);
         }
-        let rest = stretch.and_then(|stretch| stretch.parts.get(self.polls..));
+        let rest = segment.and_then(|segment| segment.parts.get(self.polls..));
         let ns = rest.map_or(0, |rest| rest.iter().sum());
         (self.at, self.polls) = (self.at + 1, 0);
-        debug_assert!(self.at <= self.recording.stretches.len(), "it was one of them");
+        debug_assert!(self.at <= self.recording.segments.len(), "it was one of them");
         ns
     }
 
     /// Returns the cost of a call that was not recorded here: that of the next one of its kind, or
     /// the mean of all.
     fn diverge(&mut self, kind: CallKind) -> u64 {
-        let behind = self.recording.stretches.iter().enumerate().skip(self.at).take(WINDOW);
-        let next = behind.into_iter().find(|(_, stretch)| stretch.kind == kind as u64);
+        let behind = self.recording.segments.iter().enumerate().skip(self.at).take(WINDOW);
+        let next = behind.into_iter().find(|(_, segment)| segment.kind == kind as u64);
         let ns = match next {
-            Some((at, stretch)) => {
-                let ns = stretch.parts.iter().sum();
+            Some((at, segment)) => {
+                let ns = segment.parts.iter().sum();
                 (self.at, self.polls) = (at + 1, 0);
                 ns
             }
             None => self.means[kind as usize],
         };
-        debug_assert!(self.at <= self.recording.stretches.len(), "one of them, or the end");
+        debug_assert!(self.at <= self.recording.segments.len(), "one of them, or the end");
         self.diverged_ns = self.diverged_ns.saturating_add(ns);
         ns
     }
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn more_or_fewer_polls_do_not_change_the_sum() {
         for polls in 0..9 {
-            let mut replay = Replay::new(recording());
+            let mut replay = RecordedCosts::new(recording());
             let mut sum = replay.part(Send);
             sum += (0..polls).map(|_| replay.part(Poll)).sum::<u64>();
             sum += replay.part(Send) + replay.part(Other);
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn handlers_split_nothing_and_are_found_by_their_message() {
-        let mut replay = Replay::new(recording());
+        let mut replay = RecordedCosts::new(recording());
         replay.part(Send);
         assert_eq!(replay.part(Poll), 1);
         assert_eq!(replay.set_handled(Some(37)), 0);
@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn another_way_is_charged_by_kind_and_counted() {
-        let mut replay = Replay::new(recording());
+        let mut replay = RecordedCosts::new(recording());
         assert_eq!(replay.part(Other), 500, "the next of its kind");
         assert_eq!(replay.part(Send), 28, "the mean of its kind");
         assert_eq!(replay.diverged_ns(), 528);

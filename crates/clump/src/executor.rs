@@ -94,7 +94,7 @@ fn serve(
     let Some(actor) = context.actor() else { return Ok(()) };
     debug_assert_eq!(actor.executor_name(actor.node()), Some(endpoint.name()), "requesters know");
     let mut dests = HashMap::new();
-    endpoint.serve(|| {
+    clump_am::serve(endpoint, || {
         if actor.take_changed() {
             executor.borrow_mut().note_changes();
         }

@@ -29,6 +29,7 @@ impl Gather {
         };
         let (memory, bytes) = context.parts();
         debug_assert!(bytes.is_empty(), "an answer begins empty");
+        debug_assert!(own.end <= ranges.len(), "some of these ranges");
         for (number, range) in ranges.iter().enumerate() {
             let name = if own.contains(&number) { request.segment } else { second };
             let cells = memory.segment(name, range.offset(), range.bytes())?;

@@ -2,7 +2,7 @@
 
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use clump_virtual::{CallKind, Compute, Recording, Replay};
+use clump_virtual::{CallKind, Compute, RecordedCosts, Recording};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// No cost was given.
@@ -32,7 +32,7 @@ pub(super) struct Computation {
 enum Script {
     None,
     Record(Recording),
-    Replay(Box<Replay>),
+    Replay(Box<RecordedCosts>),
 }
 
 impl Computation {
@@ -57,7 +57,7 @@ impl Computation {
     /// Charges a recording from its beginning.
     pub(super) fn replay(&self, recording: Recording) {
         debug_assert!(self.compute == Compute::Replay, "nothing else charges it");
-        *self.script() = Script::Replay(Box::new(Replay::new(recording)));
+        *self.script() = Script::Replay(Box::new(RecordedCosts::new(recording)));
     }
 
     /// Returns what was recorded, as words.

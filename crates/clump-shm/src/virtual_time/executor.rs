@@ -79,8 +79,21 @@ impl Actor {
         left == self.table.node_of.len()
     }
 
+    /// Leaves: the others go on.
+    pub fn leave(&self) {
+        debug_assert!(self.table.header.joined.load(Relaxed) > 0, "it has joined");
+        debug_assert!(self.line().state.load(Relaxed) != State::Absent as u32, "it leaves once");
+        self.enter(CallKind::Other);
+        self.line().diverged_ns.store(self.computation.diverged_ns(), Relaxed);
+        self.set_state(State::Absent);
+        self.note_left();
+        if let Some(next) = self.table.choose() {
+            self.table.hand_over(next);
+        }
+    }
+
     /// Notes that a rank has left; the last one sends the executors after it.
-    pub(super) fn note_left(&self) {
+    fn note_left(&self) {
         let ranks = self.table.node_of.len();
         if self.me < ranks {
             let left = self.table.header.left.fetch_add(1, Ordering::AcqRel) + 1;

@@ -27,7 +27,7 @@ impl<'a> Call<'a> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.actor.computation().hold(false);
+        self.actor.computation.hold(false);
         if self.began {
             self.actor.begin_part();
         }
@@ -38,10 +38,22 @@ impl Drop for Call<'_> {
 const IN_FRONT: u32 = 1 << 31;
 
 impl Actor {
+    /// Enters a call of the runtime that makes others of its calls, until the result is dropped.
+    pub fn call(&self) -> Call<'_> {
+        let began = self.enter(CallKind::Other);
+        self.computation.hold(true);
+        Call::new(self, began)
+    }
+
     /// Returns the place of a word, the same in all processes: among the blocks of the ranks, or
     /// else in its page, where others may have the same.
     fn place_of(&self, word: &AtomicU32) -> u32 {
-        match self.node.place_in_front(word) {
+        let (geometry, first) = (self.node.geometry(), self.node.rank(0));
+        let at = std::ptr::from_ref(word).addr();
+        let behind = first.and_then(|first| at.checked_sub(std::ptr::from_ref(&*first).addr()));
+        let block = geometry.slot_of(0).map(|slot| geometry.rank_block(slot));
+        let place = behind.zip(block).map(|(behind, block)| block + behind);
+        match place.filter(|&place| place < geometry.front_bytes()) {
             Some(place) => IN_FRONT | place as u32,
             None => (std::ptr::from_ref(word).addr() % clump_os::map::PAGE) as u32,
         }
@@ -57,7 +69,7 @@ impl VirtualThread for Actor {
             self.advance(EMPTY_POLL_NS);
             self.note_act();
         }
-        BEGIN_NS.saturating_add(self.clock_ns()).saturating_add(self.computation().so_far_ns())
+        BEGIN_NS.saturating_add(self.clock_ns()).saturating_add(self.computation.so_far_ns())
     }
 
     fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {
