@@ -315,7 +315,7 @@ fn machines_with_different_addresses_find_those_that_reach_each_other() {
     machines
         .job(&words(&few, &prog, &["talk", "5"]))
         .finish()
-        .expect(126, &["5000-5001 (--port)", "this node needs 4 at each"]);
+        .expect(126, &["5000-5001 (--port)", " at each of its addresses"]);
     let none = ["--hosts", "m1,m3", "--interface", "10.77.0.0/16"];
     let ended = machines.job(&words(&none, &prog, &["talk", "5"])).finish();
     ended.expect(125, &["no interface or network 10.77.0.0/16", "fd77::3"]);
