@@ -3,6 +3,7 @@
 use crate::atomic::{AtomicOp, Word, execute};
 use crate::protocol::MAX_PIECE;
 use crate::refusal::Refusal;
+use clump_os::sync::{Ordering, fence};
 use clump_shm::cells::Cells;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -35,13 +36,16 @@ impl Range {
     }
 }
 
-/// Change of a word, after all runs.
+/// Set in how a word changes if that is before the runs.
+const AHEAD: u64 = 1 << 8;
+
+/// Change of a word, after all runs, or before them.
 #[derive(Debug, Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct AdvanceWord {
     offset: U64,
     value: U64,
-    /// 0: to the value, 1: by the value, 2: to the value at least.
+    /// 0: to the value, 1: by the value, 2: to the value at least; and [`AHEAD`].
     how: U64,
 }
 
@@ -61,9 +65,19 @@ impl AdvanceWord {
         Self { how: U64::new(2), ..Self::to(offset, value) }
     }
 
+    /// Returns the same change before the runs.
+    #[must_use]
+    pub fn ahead(self) -> Self {
+        Self { how: U64::new(self.how.get() | AHEAD), ..self }
+    }
+
+    fn is_ahead(&self) -> bool {
+        self.how.get() & AHEAD != 0
+    }
+
     /// Returns the operation; none if another program wrote the change.
     fn op(&self) -> Option<AtomicOp> {
-        match self.how.get() {
+        match self.how.get() & !AHEAD {
             0 => Some(AtomicOp::Store),
             1 => Some(AtomicOp::Add),
             2 => Some(AtomicOp::Max),
@@ -77,8 +91,8 @@ impl AdvanceWord {
     }
 }
 
-/// Writes runs, whose bytes are contiguous in `data`, and then changes words. Writes nothing if
-/// any is refused.
+/// Changes the words that change first, writes runs, whose bytes are contiguous in `data`, and then
+/// changes the other words. Does nothing if any is refused.
 ///
 /// # Errors
 /// Fails with the reason if one is refused, or if bytes are left over or missing.
@@ -106,6 +120,7 @@ pub fn apply(
         return Err(Refusal::Unknown);
     }
     rest = data;
+    change(advances.iter().filter(|advance| advance.is_ahead()), word_cells);
     for run in runs {
         let (bytes, behind) = rest.split_at(run.bytes() as usize);
         let written = run_cells.write(run.offset(), bytes);
@@ -113,10 +128,18 @@ pub fn apply(
         rest = behind;
     }
     debug_assert!(rest.is_empty(), "each byte belongs to a run");
-    for advance in advances {
-        let op = advance.op().ok_or(Refusal::Unknown)?;
-        let of_word = (op, u64::WIDTH);
-        execute(word_cells, advance.offset(), of_word, (advance.value.get(), 0));
-    }
+    change(advances.iter().filter(|advance| !advance.is_ahead()), word_cells);
+    // Who stores, and then finds a word unchanged, has stored before what is read behind this.
+    fence(Ordering::SeqCst);
     Ok(())
+}
+
+/// Changes words in their order, which have been looked at.
+fn change<'a>(advances: impl Iterator<Item = &'a AdvanceWord>, cells: &Cells) {
+    for advance in advances {
+        let changed = advance.op().and_then(|op| {
+            execute(cells, advance.offset(), (op, u64::WIDTH), (advance.value.get(), 0))
+        });
+        debug_assert!(changed.is_some(), "such a word can be changed");
+    }
 }

@@ -54,7 +54,7 @@ impl Apply {
 
 impl Service for Apply {
     fn id(&self) -> ServiceId {
-        ServiceId { name: "apply", version: 2, first: code::APPLY, count: 1 }
+        ServiceId { name: "apply", version: 3, first: code::APPLY, count: 1 }
     }
 
     fn handle(

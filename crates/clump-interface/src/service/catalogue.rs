@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(Services::default().check(Services::default().fingerprint()), Ok(()));
         assert_ne!(with(1).fingerprint(), with(2).fingerprint());
         let line = Services::default().check(with(1).fingerprint()).unwrap_err();
-        let known = "batch:2 gather:2 apply:2 when:1 spread:2";
+        let known = "batch:2 gather:2 apply:3 when:1 spread:2";
         assert_eq!(line, format!("its network interfaces have other services than {known}"));
     }
 
