@@ -187,6 +187,14 @@ impl UserFaults {
             .map_err(|e| OsError::new("dropping pages", e))
     }
 
+    /// Looks for stores ([`StoreScanner::look`]), where they are found so.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn look(&self, offset: usize, bytes: usize, each: impl FnMut(usize, usize)) -> Result<()> {
+        self.scanner.as_ref().map_or(Ok(()), |scanner| scanner.look(offset, bytes, each))
+    }
+
     /// Scans for stores ([`StoreScanner::scan`]), where they are found so.
     ///
     /// # Errors
@@ -197,6 +205,14 @@ impl UserFaults {
 }
 
 impl StoreScanner {
+    /// Calls `each` as [`scan`](Self::scan) does, and detects no store anew.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn look(&self, offset: usize, bytes: usize, each: impl FnMut(usize, usize)) -> Result<()> {
+        self.written((offset, bytes), 0, each)
+    }
+
     /// Opens the scans of another process, which has registered `bytes` bytes at `address` with
     /// [`StoreDetection::Scan`].
     ///
@@ -237,10 +253,14 @@ impl StoreScanner {
     ///
     /// # Errors
     /// The kernel refuses.
-    pub fn scan(
+    pub fn scan(&self, offset: usize, bytes: usize, each: impl FnMut(usize, usize)) -> Result<()> {
+        self.written((offset, bytes), SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC, each)
+    }
+
+    fn written(
         &self,
-        offset: usize,
-        bytes: usize,
+        (offset, bytes): (usize, usize),
+        flags: u64,
         mut each: impl FnMut(usize, usize),
     ) -> Result<()> {
         debug_assert!(offset + bytes <= self.bytes, "pages of the mapping");
@@ -248,8 +268,7 @@ impl StoreScanner {
         let (mut start, end) = (base + offset as u64, base + (offset + bytes) as u64);
         while start < end {
             let mut ranges = [[0_u64; 3]; SCAN_RANGES];
-            let kind = (IS_WRITTEN, SCAN_WP_MATCHING | SCAN_CHECK_WPASYNC);
-            let (found, walked) = self.request((start, end), kind, &mut ranges)?;
+            let (found, walked) = self.request((start, end), (IS_WRITTEN, flags), &mut ranges)?;
             for [first, behind, _] in ranges.iter().take(found) {
                 each((first - base) as usize, (behind - first) as usize);
             }
