@@ -122,6 +122,21 @@ choice! {
 }
 
 choice! {
+    /// A choice of what brings pages before they are used, where ranks fetch them.
+    pub enum SvmAhead {
+        /// All of it.
+        #[default]
+        Auto = "auto",
+        /// Sequences of pages alone.
+        None = "none",
+        /// Patterns in faults: runs of pages at equal distances.
+        Strides = "strides",
+        /// Use of pages after they became stale, the last times.
+        History = "history",
+    }
+}
+
+choice! {
     /// A choice of the sender of notices.
     pub enum SvmNotices {
         /// As the step of the protocol ladder has it.

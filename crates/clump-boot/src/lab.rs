@@ -1,7 +1,9 @@
 //! Parameters that only studies change: the keys of `clump run --lab`, which ranks and agents find
 //! in the setting `CLUMP_LAB`.
 
-use crate::choices::{Dispatch, SvmConsistency, SvmDiffs, SvmFaults, SvmFetch, SvmNotices};
+use crate::choices::{
+    Dispatch, SvmAhead, SvmConsistency, SvmDiffs, SvmFaults, SvmFetch, SvmNotices,
+};
 use crate::key_list::key_list;
 
 /// Variable of the setting.
@@ -41,6 +43,8 @@ key_list! {
         "Message of changes to a home of pages: one for each run of bytes, for each page, or for all pages of the home.";
     svm_consistency: SvmConsistency = 1 in 0..=1, "", "svm.consistency",
         "Order of data published without a lock: none (plain), or causal through page fetches (fetch).";
+    svm_ahead: SvmAhead = 0 in 0..=3, "", "svm.ahead",
+        "Pages that come before they are used, where ranks fetch them (CLUMP_SVM=deposit): those at the distances of the faults before (strides), those used after the last barriers and locks (history), both (auto), or sequences alone (none).";
     svm_notices: SvmNotices = 0 in 0..=2, "", "svm.notices",
         "Direction of write notices: releases send them to all nodes (push), or acquires request them (pull); auto: as the step of CLUMP_SVM.";
     svm_fetch: SvmFetch = 0 in 0..=2, "", "svm.fetch",

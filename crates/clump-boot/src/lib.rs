@@ -38,8 +38,8 @@ mod unknown_variables;
 
 pub use boot::{Boot, join};
 pub use choices::{
-    Dispatch, NetBulk, NetDriver, SvmConsistency, SvmDiffs, SvmFaults, SvmFetch, SvmNotices,
-    SvmProtocol, SvmShare,
+    Dispatch, NetBulk, NetDriver, SvmAhead, SvmConsistency, SvmDiffs, SvmFaults, SvmFetch,
+    SvmNotices, SvmProtocol, SvmShare,
 };
 pub use config::Config;
 pub use error::{Error, Result};

@@ -17,7 +17,9 @@
 //!    those of another are at the home.
 //! 4. A copy that a rank may have written has a twin; a page at its home has none.
 //! 5. No word of a node is waited for while one of its pages is locked.
-//! 6. Notices are overwritten only once all ranks of their reader have passed them; those that find
+//! 6. A home leaves notices of its own pages out only while no other node has said that it shares
+//!    them, which each does before its first fetch.
+//! 7. Notices are overwritten only once all ranks of their reader have passed them; those that find
 //!    no room make all copies of the reader stale.
 //!
 //! Main types: [`DepositRank`] (one rank), [`DepositPort`] (its node's memory, and that of others),
@@ -26,7 +28,9 @@
 mod acquire;
 mod arrivals;
 mod copy_word;
+mod exclusive;
 mod fault;
+mod fetch_ahead;
 mod layout;
 mod lock;
 mod node_side;
@@ -34,13 +38,14 @@ mod notices;
 mod port;
 mod rank;
 mod release;
-mod sync;
 
 pub use copy_word::CopyWord;
 pub use fault::PageUse;
-pub use layout::DepositLayout;
+pub use layout::{DepositLayout, SHARED_TOGETHER};
 pub use lock::MAX_LOCKING_NODES;
 pub use node_side::DepositConfig;
 pub use notices::Notices;
-pub use port::{DepositPort, DepositedRun, PAGE_BYTES, PageBytes, PagePart};
+pub use port::{
+    DepositPort, DepositedBytes, DepositedNotices, DepositedRun, PAGE_BYTES, PageBytes, PagePart,
+};
 pub use rank::DepositRank;

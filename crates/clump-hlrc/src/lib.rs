@@ -8,7 +8,8 @@
 //! Main types: [`NodeState`] (a node), [`Action`] (what its driver does), [`Message`] (what nodes
 //! send), [`Config`] (the protocol's variants), [`VectorTime`] and [`PageVersion`] (intervals seen
 //! by a node, contained in bytes), [`Interval`] (write notices), [`Diff`]. Module [`deposit`] has
-//! the protocol that ranks carry out by themselves, without a state machine of their node.
+//! the protocol that ranks carry out by themselves, without a state machine of their node;
+//! [`Strides`] and [`PageHistory`] say which pages ranks are likely to use.
 //!
 //! # Invariants
 //! 1. No clock, socket, thread or random source; the bytes of pages are never read here.
@@ -42,9 +43,12 @@ mod message;
 mod message_format;
 mod node;
 mod notice_log;
+mod page_history;
 mod page_version;
 mod placement;
 mod rank_view;
+mod sequence;
+mod strides;
 pub mod testing;
 mod varint;
 mod vector_time;
@@ -62,7 +66,10 @@ pub use message::{
 pub use message_format::MessageLimits;
 pub use node::{NodeState, OpenPage};
 pub use notice_log::NoticeLog;
+pub use page_history::{PageHistory, PageTurn};
 pub use page_version::PageVersion;
 pub use placement::{HomeMove, Placement, PlacementTable, WriterTally};
+pub use sequence::Sequence;
+pub use strides::{MAX_AHEAD, Strides};
 pub use varint::{ByteReader, DecodeError, push_u32};
 pub use vector_time::VectorTime;

@@ -127,6 +127,23 @@ impl AccessEngine {
         }
     }
 
+    /// Returns the runs of pages among these that were written since the last scan, and does not
+    /// look for stores anew.
+    pub(crate) fn look(
+        &self,
+        (first, pages): (u32, u32),
+    ) -> std::result::Result<Vec<std::ops::Range<u32>>, OsError> {
+        let Self::Scans(faults) = self else { return Ok(Vec::new()) };
+        debug_assert!(pages > 0, "a range of pages");
+        let mut found = Vec::new();
+        faults.look(first as usize * PAGE, pages as usize * PAGE, |offset, bytes| {
+            let first = (offset / PAGE) as u32;
+            found.push(first..first + (bytes / PAGE) as u32);
+        })?;
+        debug_assert!(found.is_sorted_by_key(|run| run.start), "runs ascend");
+        Ok(found)
+    }
+
     /// Calls `each` with the pages among these that were written since the last time.
     pub(crate) fn scan(
         &self,

@@ -26,6 +26,9 @@ pub(crate) enum AskedRead {
     Words { at: u64, words: u32 },
     /// A word of the records, after it was set to a value if it was 0.
     Claim { at: u64, value: u64 },
+    /// A word of the records, after `count` was added to it; if that is 0, after it was made at
+    /// least 1.
+    Share { at: u64, count: u64 },
 }
 
 impl AskedRead {
@@ -36,6 +39,7 @@ impl AskedRead {
             Self::Page { page, at, words } => [u64::from(words) << 2, u64::from(page), at],
             Self::Words { at, words } => [1 | u64::from(words) << 2, 0, at],
             Self::Claim { at, value } => [2, value, at],
+            Self::Share { at, count } => [3, count, at],
         }
     }
 
@@ -46,7 +50,7 @@ impl AskedRead {
             0 => Self::Page { page: u32::try_from(second).ok()?, at, words },
             1 => Self::Words { at, words },
             2 => Self::Claim { at, value: second },
-            _ => return None,
+            _ => Self::Share { at, count: second },
         };
         (read.bytes() <= MAX_PIECE).then_some(read)
     }
@@ -56,7 +60,7 @@ impl AskedRead {
         match self {
             Self::Page { words, .. } => PAGE + 8 * words as usize,
             Self::Words { words, .. } => 8 * words as usize,
-            Self::Claim { .. } => 8,
+            Self::Claim { .. } | Self::Share { .. } => 8,
         }
     }
 
@@ -85,6 +89,14 @@ impl AskedRead {
                     Err(found) => found,
                 };
                 bytes.copy_from_slice(&found.to_le_bytes());
+            }
+            Self::Share { at, count } => {
+                let cells = context.segment(name(RECORD_REGION), at, 8).ok()?;
+                let before = match count {
+                    0 => cells.word(at)?.fetch_max(1, Ordering::SeqCst),
+                    more => cells.word(at)?.fetch_add(more, Ordering::SeqCst),
+                };
+                bytes.copy_from_slice(&before.max(1).to_le_bytes());
             }
         }
         debug_assert_eq!(bytes.len(), self.bytes(), "all of it");
@@ -138,6 +150,7 @@ mod tests {
             AskedRead::Page { page: 77, at: 256, words: 4 },
             AskedRead::Words { at: 1 << 40, words: 64 },
             AskedRead::Claim { at: 8, value: u64::MAX },
+            AskedRead::Share { at: 16, count: 48 },
         ];
         for read in all {
             assert_eq!(AskedRead::unpack(read.pack()), Some(read));
@@ -145,7 +158,6 @@ mod tests {
             let request = request(3, [1, kind, second, third]).unwrap();
             assert_eq!((request.node, request.words[0]), (1, 3));
         }
-        assert_eq!(AskedRead::unpack([3, 0, 0]), None, "no such kind");
         assert_eq!(AskedRead::unpack([1 | 4096 << 2, 0, 0]), None, "too long for an answer");
         assert_eq!(AskedRead::unpack([u64::MAX, 0, 0]), None);
     }

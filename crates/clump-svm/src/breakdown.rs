@@ -131,6 +131,7 @@ impl Sums {
             own_fetches: self.own_fetches.load(Ordering::Relaxed),
             woken: WokenRequests::default(),
             sent: SentMessages::default(),
+            ahead: AheadPages::default(),
         }
     }
 }
@@ -163,6 +164,15 @@ impl WokenRequests {
     pub fn total(&self) -> u64 {
         self.notices + self.fetches + self.diffs + self.locks
     }
+}
+
+/// Pages that a rank has fetched before their use, for what it used before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AheadPages {
+    /// All of them.
+    pub pages: u64,
+    /// Those found not to be used; one use in eight is looked at.
+    pub unused: u64,
 }
 
 /// Messages of the protocol that the interface of a node has sent to others.
@@ -205,6 +215,8 @@ pub struct Breakdown {
     pub woken: WokenRequests,
     /// Messages that this rank's node has sent; at the first rank of each node.
     pub sent: SentMessages,
+    /// Pages that came before their use.
+    pub ahead: AheadPages,
 }
 
 impl Breakdown {

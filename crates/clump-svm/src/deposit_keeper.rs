@@ -1,13 +1,16 @@
 //! Coherence by the ranks themselves: what each rank does at faults, acquires, releases and
 //! barriers, by one-sided operations alone (paper 003, section 2).
 
+use crate::breakdown::AheadPages;
 use crate::caller::{CallFailure, Caller, HandlerLock, checked};
+use crate::foresight::Foresight;
 use crate::heap_view::{mapped, region};
 use crate::mailbox::{LOCK_REGION, RECORD_REGION, result};
 use crate::rank_port::RankPort;
 use crate::rank_threads::RankThreads;
 use crate::settings::{PlacementRules, ProtocolSettings, place_rule};
 use clump_am::RankContext;
+use clump_boot::SvmAhead;
 use clump_coll::{Max, Team};
 use clump_hlrc::deposit::{DepositConfig, DepositLayout, DepositRank, MAX_LOCKING_NODES, PageUse};
 use clump_hlrc::{Placement, PlacementTable};
@@ -51,6 +54,7 @@ pub(crate) struct DepositKeeper {
     caller: Arc<Caller>,
     /// Held while rights go behind an acquire.
     passing: HandlerLock,
+    foresight: Foresight,
     /// Number of the port that has published last; 0: none.
     publisher: AtomicU32,
 }
@@ -59,7 +63,7 @@ impl DepositKeeper {
     /// Opens the memory of this node that others deposit into.
     pub(crate) fn open(
         context: &Arc<RankContext>,
-        settings: &ProtocolSettings,
+        (settings, ahead): (&ProtocolSettings, SvmAhead),
         caller: Caller,
     ) -> crate::Result<Self> {
         let node = context.node();
@@ -90,6 +94,7 @@ impl DepositKeeper {
             rules,
             caller: Arc::new(caller),
             passing: HandlerLock::default(),
+            foresight: Foresight::new(ahead, settings.pages)?,
             publisher: AtomicU32::default(),
         })
     }
@@ -105,6 +110,11 @@ impl DepositKeeper {
     /// Returns the threads of this rank that use the heap.
     pub(crate) fn threads(&self) -> &RankThreads {
         self.caller.threads()
+    }
+
+    /// Returns the pages that this rank has fetched before their use.
+    pub(crate) fn fetched_ahead(&self) -> AheadPages {
+        self.foresight.counts()
     }
 
     /// Runs `work` with the port of the calling thread, which is opened if it has none.
@@ -138,22 +148,83 @@ impl DepositKeeper {
         debug_assert!(page < self.rules.pages, "the page exists");
         self.caller.threads().are_several();
         self.with_port(|port| {
-            let acquired = || self.pass(port, rights);
+            let acquired = || self.pass(port, rights).map(drop);
             let grant = |page: u32, page_use: PageUse, current: &dyn Fn() -> bool| {
                 rights.take_right(page, page_use, current)
             };
-            let ahead = if page_use == PageUse::Loads { port.ahead_of(page) } else { 0..0 };
-            self.rank.obtain(port, (page, page_use, ahead), acquired, grant)
+            let reads = page_use == PageUse::Loads && self.foresight.follows_strides();
+            let mut ahead = if reads { port.ahead_of(page) } else { Vec::new() };
+            // Others may be about to get their homes.
+            ahead.retain(|&other| {
+                self.rules.lie_together(page, other) || self.rank.is_placed(port, other)
+            });
+            self.foresight.note_use(page);
+            self.rank.obtain(port, (page, page_use, &ahead), acquired, grant)
         })
     }
 
-    /// Takes the rights that what the node has consumed asks for.
-    fn pass(&self, port: &RankPort, rights: &dyn PageRights) -> Result<(), CallFailure> {
+    /// Takes the rights that what the node has consumed asks for. Returns the pages that the rank
+    /// is expected to use nevertheless.
+    fn pass(&self, port: &RankPort, rights: &dyn PageRights) -> Result<Vec<u32>, CallFailure> {
         let _one = self.passing.lock();
         debug_assert!(self.rules.nodes > 1, "others have written");
         let me = self.context.node().node() as u16;
         let is_home = |page: u32| self.rank.known_home(port, page) == Some(me);
-        self.rank.pass(port, |pages| rights.drop_pages(pages, &is_home))
+        let mut stale = Vec::new();
+        self.rank.pass(port, |pages| {
+            rights.drop_pages(pages.clone(), &is_home);
+            // All of the heap: no page more than another.
+            if self.foresight.follows_history() && pages.len() < self.rules.pages as usize {
+                stale.extend(pages.filter(|&page| !is_home(page)));
+            }
+        })?;
+        stale.sort_unstable();
+        stale.dedup();
+        self.foresight.expect(&mut stale);
+        Ok(stale)
+    }
+
+    /// Takes the rights that what the node has consumed asks for, and fetches the pages that the
+    /// rank is expected to use: many in one answer.
+    fn pass_ahead(&self, port: &RankPort, rights: &dyn PageRights) -> Result<(), CallFailure> {
+        let expected = self.pass(port, rights)?;
+        debug_assert!(expected.is_sorted(), "pages ascend");
+        if expected.is_empty() {
+            return Ok(());
+        }
+        let acquired = || self.pass(port, rights).map(drop);
+        let grant = |page: u32, page_use: PageUse, current: &dyn Fn() -> bool| {
+            self.foresight.is_given(page) && rights.take_right(page, page_use, current)
+        };
+        match self.rank.fetch_ahead(port, &expected, acquired, grant) {
+            Ok(pages) => self.foresight.count_fetched(u64::from(pages)),
+            // A fault on a page tells, if it comes to that.
+            Err(CallFailure::Result(result::NO_MEMORY)) => {}
+            Err(other) => return Err(other),
+        }
+        Ok(())
+    }
+
+    /// Runs `work` with counts of who shares pages of this node, and a check whether one is
+    /// exclusive. None is without a port.
+    pub(crate) fn with_sharers<R>(
+        &self,
+        work: impl FnOnce(&dyn Fn(u32) -> u64, &dyn Fn(u32) -> bool) -> R,
+    ) -> R {
+        let mut work = Some(work);
+        let done = self.with_port(|port| {
+            let shares = |page: u32| self.rank.shares(port, page);
+            let is_exclusive = |page: u32| self.rank.is_exclusive(port, page);
+            Ok(work.take().map(|work| work(&shares, &is_exclusive)))
+        });
+        match (done, work) {
+            (Ok(Some(done)), _) => done,
+            (_, Some(work)) => {
+                debug_assert!(self.rules.nodes > 1, "one of several nodes");
+                work(&|_| u64::MAX, &|_| false)
+            }
+            (_, None) => unreachable!("work that was not done is there"),
+        }
     }
 
     /// Publishes pages that this rank has written.
@@ -187,7 +258,7 @@ impl DepositKeeper {
             if !self.rank.acquire_lock(port, lock)? {
                 return Err(CallFailure::Result(result::MISUSE));
             }
-            self.pass(port, rights)
+            self.pass_ahead(port, rights)
         })
     }
 
@@ -230,7 +301,7 @@ impl DepositKeeper {
             if !self.rank.await_flag(port, flag, value)? {
                 return Err(CallFailure::Result(result::MISUSE));
             }
-            self.pass(port, rights)
+            self.pass_ahead(port, rights)
         })
     }
 
@@ -243,7 +314,7 @@ impl DepositKeeper {
         team.all_reduce_slice(&mut time, Max)?;
         checked(self.with_port(|port| {
             self.rank.consume(port, &mut time)?;
-            self.pass(port, rights)
+            self.pass_ahead(port, rights)
         }))
     }
 

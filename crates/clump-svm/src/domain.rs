@@ -7,7 +7,7 @@
 //! of messages.
 
 use crate::access_engine::AccessEngine;
-use crate::breakdown::{Part, SentMessages, Sums, WokenRequests};
+use crate::breakdown::{AheadPages, Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, HandlerLock, Publication, checked};
 use crate::deposit_keeper::{DepositKeeper, PageRights};
 use crate::error::{Error, ErrorKind, Result};
@@ -111,6 +111,14 @@ impl Domain {
         }
     }
 
+    /// Returns the pages that this rank has fetched before their use.
+    pub(crate) fn fetched_ahead(&self) -> AheadPages {
+        match &self.keeper {
+            Keeper::Interface(_) => AheadPages::default(),
+            Keeper::Rank(keeper) => keeper.fetched_ahead(),
+        }
+    }
+
     /// Carries out a call that publishes nothing, outside of faults.
     pub(crate) fn call(&self, op: u64, words: [u64; 4]) -> Result<()> {
         match &self.keeper {
@@ -140,7 +148,7 @@ impl Domain {
             Keeper::Rank(keeper) => {
                 self.handler_watch.check();
                 let _one = self.publishing.lock();
-                let written = self.rights.take_written_pages();
+                let written = self.written_pages(keeper);
                 let [first, second, ..] = words;
                 checked(self.published(match op {
                     op::SET_FLAG => keeper.set_flag((first, second), &written),
@@ -149,6 +157,13 @@ impl Domain {
                 }))
             }
         }
+    }
+
+    /// Takes the right to write from this rank, and returns the pages to be published.
+    fn written_pages(&self, keeper: &DepositKeeper) -> Vec<u32> {
+        keeper.with_sharers(|shares, is_exclusive| {
+            self.rights.take_written_pages(shares, is_exclusive)
+        })
     }
 
     /// Ends this rank if it could not keep what it was about to publish: others of its node wait
@@ -220,7 +235,7 @@ impl Domain {
         self.handler_watch.check();
         let published = {
             let _one = self.publishing.lock();
-            self.published(keeper.publish(&self.rights.take_written_pages()))
+            self.published(keeper.publish(&self.written_pages(keeper)))
         };
         let met = self.sums().time(Part::Others, || keeper.meet(team, self));
         checked(published).and(met)
@@ -265,19 +280,16 @@ impl Domain {
     /// Releases a lock: without a call if nobody wants it. What was written under it is published
     /// before another rank or node gets it.
     pub(crate) fn release_lock(&self, lock: u64) -> Result<()> {
-        let caller =
-            match &self.keeper {
-                Keeper::Interface(caller) => caller,
-                Keeper::Rank(keeper) => {
-                    self.handler_watch.check();
-                    return self.sums().time(Part::Release, || {
-                        let _one = self.publishing.lock();
-                        checked(self.published(
-                            keeper.release_lock(lock, &self.rights.take_written_pages()),
-                        ))
-                    });
-                }
-            };
+        let caller = match &self.keeper {
+            Keeper::Interface(caller) => caller,
+            Keeper::Rank(keeper) => {
+                self.handler_watch.check();
+                return self.sums().time(Part::Release, || {
+                    let _one = self.publishing.lock();
+                    checked(self.published(keeper.release_lock(lock, &self.written_pages(keeper))))
+                });
+            }
+        };
         let kept = caller.kept_lock(lock);
         let state = kept.map_or(KeptState::Unknown, |kept| kept.state());
         if state == KeptState::Kept {

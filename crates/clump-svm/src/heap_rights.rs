@@ -5,6 +5,7 @@ use crate::access_engine::AccessEngine;
 use crate::breakdown::{Part, Sums};
 use crate::caller::{Caller, HandlerLock, UNSERVED};
 use crate::error::Result;
+use crate::exclusive_pages::ExclusivePages;
 use crate::keeper::Keeper;
 use crate::mailbox::{MAYBE_WRITTEN, RightsStep};
 use crate::rights_table::RightsTable;
@@ -28,6 +29,7 @@ pub(crate) struct HeapRights {
     heap: SegmentName,
     supply: MachineSupply,
     pub(crate) table: RightsTable,
+    exclusive: ExclusivePages,
     /// Held while rights change.
     pub(crate) changing: HandlerLock,
     pub(crate) sums: Sums,
@@ -43,11 +45,12 @@ impl HeapRights {
         (heap, view): (SegmentName, Mapping),
         engine: AccessEngine,
     ) -> Result<Self> {
-        let table = RightsTable::new(view.bytes() / PAGE)?;
+        let pages = view.bytes() / PAGE;
+        let (table, exclusive) = (RightsTable::new(pages)?, ExclusivePages::new(pages)?);
         let (sums, supply) = (Sums::of(context), MachineSupply::new(context.node().ranks()));
         debug_assert!(view.bytes().is_multiple_of(PAGE), "a view of whole pages");
         let (context, changing) = (context.clone(), HandlerLock::default());
-        Ok(Self { context, view, engine, heap, supply, table, changing, sums })
+        Ok(Self { context, view, engine, heap, supply, table, exclusive, changing, sums })
     }
 
     /// Takes the right to write from this rank: what it writes from now on is found anew. Returns
@@ -63,12 +66,25 @@ impl HeapRights {
         // With false: written. With true: to be compared with its twin.
         let mut written = Vec::new();
         self.table.take_noted(|page, maybe| written.push((page, maybe)));
+        let granted = |page: u32| self.table.get(page) != Rights::None;
         self.table.used_runs(|first, pages| {
-            let found = |first: u32, pages: u32| {
-                let granted = |page: &u32| self.table.get(*page) != Rights::None;
-                written.extend((first..first + pages).filter(granted).map(|page| (page, false)));
+            let mut found = |first: u32, pages: u32| {
+                let granted = (first..first + pages).filter(|&page| granted(page));
+                written.extend(granted.map(|page| (page, false)));
             };
-            self.protected(first, || self.engine.scan((first, pages), found));
+            let all = first..first + pages;
+            if self.exclusive.lie_outside(&all) {
+                self.protected(first, || self.engine.scan((first, pages), found));
+                return;
+            }
+            // A scan would find stores to exclusive pages from then on.
+            let mut runs = Vec::new();
+            self.protected(first, || self.engine.look((first, pages)).map(|found| runs = found));
+            for run in runs {
+                self.exclusive.others(run, granted, |first, pages| {
+                    self.protected(first, || self.engine.scan((first, pages), &mut found));
+                });
+            }
         });
         written.sort_unstable();
         written.dedup_by_key(|(page, _)| *page);
@@ -251,12 +267,30 @@ impl HeapRights {
         true
     }
 
-    /// Takes the right to write from this rank, and returns all pages that it has written, in
-    /// ascending order.
-    pub(crate) fn take_written_pages(&self) -> Vec<u32> {
-        if self.engine.scans() {
+    /// Takes the right to write from this rank, and returns the pages that it has written and that
+    /// others may have copies of, in ascending order. Stores to exclusive pages are not looked for
+    /// from then on, until others share them. `shares` counts those who do so.
+    pub(crate) fn take_written_pages(
+        &self,
+        shares: &dyn Fn(u32) -> u64,
+        is_exclusive: &dyn Fn(u32) -> bool,
+    ) -> Vec<u32> {
+        let scans = self.engine.scans();
+        // Scans find stores to these from now on, those before among them.
+        let ended = |page: u32| {
+            if !scans {
+                self.table.note(page);
+            }
+        };
+        self.exclusive.look_through(shares, is_exclusive, ended);
+        if scans {
             let steps = self.take_written();
-            return steps.iter().flat_map(|step| step.first..step.first + step.pages).collect();
+            let written = steps.iter().flat_map(|step| step.first..step.first + step.pages);
+            let (exclusive, written): (Vec<u32>, Vec<u32>) =
+                written.partition(|&page| is_exclusive(page));
+            debug_assert!(written.is_sorted(), "pages ascend");
+            exclusive.into_iter().for_each(|page| self.exclusive.add(page));
+            return written;
         }
         let _one = self.changing.lock();
         let mut pages = Vec::new();
@@ -264,12 +298,21 @@ impl HeapRights {
         pages.sort_unstable();
         pages.dedup();
         debug_assert!(pages.is_sorted(), "each once");
-        for &page in &pages {
-            if self.table.get(page) == Rights::Write {
+        pages.retain(|&page| {
+            let writes = self.table.get(page) == Rights::Write;
+            if is_exclusive(page) {
+                // It keeps the right.
+                if writes {
+                    self.exclusive.add(page);
+                }
+                return false;
+            }
+            if writes {
                 self.table.set(page, 1, Rights::Read);
                 self.protected(page, || self.engine.protect(&self.view, (page, 1)));
             }
-        }
+            true
+        });
         pages
     }
 }

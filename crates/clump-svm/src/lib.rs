@@ -38,7 +38,9 @@ mod domain;
 mod dynamic_heap;
 mod dynamic_part;
 mod error;
+mod exclusive_pages;
 mod fetch_log;
+mod foresight;
 mod fragments;
 mod handler_watch;
 mod heap_rights;
@@ -88,7 +90,7 @@ mod woken_counts;
 mod written_log;
 
 pub use array::{SharedArray, SharedMatrix};
-pub use breakdown::{Breakdown, PartSum, SentMessages, WokenRequests};
+pub use breakdown::{AheadPages, Breakdown, PartSum, SentMessages, WokenRequests};
 pub use clump_os::transfer::{TransferCall, TransferPart};
 pub use condvar::SharedCondvar;
 pub use error::{Error, ErrorKind, Result};

@@ -119,7 +119,8 @@ pub(crate) fn by_protocol(
     let by_ranks = step == SvmProtocol::Deposit;
     let keeper = || -> Result<Keeper> {
         if by_ranks {
-            DepositKeeper::open(context, &settings, caller).map(Keeper::Rank)
+            DepositKeeper::open(context, (&settings, config.lab.svm_ahead), caller)
+                .map(Keeper::Rank)
         } else {
             Ok(Keeper::Interface(Box::new(caller)))
         }

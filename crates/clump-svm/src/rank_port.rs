@@ -3,14 +3,13 @@
 
 use crate::asked_reads::AskedRead;
 use crate::caller::{CallFailure, Caller, check_deaths};
-use crate::home_frames::{HomeFrames, RUN_HEAD, WORD_HEAD, copy_words, place};
+use crate::home_frames::{HomeFrames, WORD_HEAD, copy_words, place};
 use crate::mailbox::{HEAP_REGION, LOCK_REGION, RECORD_REGION, TWIN_REGION, result};
 use crate::node_pages::{PAGE, difference};
-use crate::read_ahead::ReadAhead;
 use crate::settings::PlacementRules;
 use clump_am::RankContext;
-use clump_hlrc::Diff;
-use clump_hlrc::deposit::{DepositPort, DepositedRun, PageBytes, PagePart};
+use clump_hlrc::deposit::{DepositPort, DepositedBytes, DepositedNotices, PageBytes, PagePart};
+use clump_hlrc::{Diff, Strides};
 use clump_onesided::protocol::MAX_PIECE;
 use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
 use clump_os::futex;
@@ -22,7 +21,6 @@ use clump_shm::supply::MachineSupply;
 use clump_shm::waiter::{WaitStep, Waiter};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -60,7 +58,7 @@ pub(crate) struct RankPort {
     supply: MachineSupply,
     /// Calls of the node's interface, for faults that have interrupted this rank's stack.
     caller: Arc<Caller>,
-    ahead: RefCell<ReadAhead>,
+    strides: RefCell<Strides>,
     /// Locks that this thread holds.
     held: RefCell<FxHashMap<u64, HeldClaim>>,
 }
@@ -90,7 +88,7 @@ impl RankPort {
         let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<Vec<_>>>()?;
         let locks = rma.lock_table(SegmentName::of_node(node.node(), LOCK_REGION))?;
         let (context, rules, caller) = (context.clone(), rules.clone(), caller.clone());
-        let (ahead, held) = Default::default();
+        let (strides, held) = Default::default();
         debug_assert_eq!(u32::from(rules.nodes), node.nnodes(), "rules of this job");
         debug_assert!(nodes.len() > 1, "one of several nodes");
         let supply = MachineSupply::new(node.ranks());
@@ -109,7 +107,7 @@ impl RankPort {
             rules,
             supply,
             caller,
-            ahead,
+            strides,
             held,
         })
     }
@@ -140,11 +138,13 @@ impl RankPort {
     }
 
     /// Returns pages to be fetched with one that this thread reads.
-    pub(crate) fn ahead_of(&self, page: u32) -> Range<u32> {
-        // A fault inside the stack asks the interface for each.
+    pub(crate) fn ahead_of(&self, page: u32) -> Vec<u32> {
         debug_assert!(page < self.rules.pages, "the page exists");
-        let ahead = if self.has_stack() { self.ahead.borrow_mut().on_fault(page) } else { 0..0 };
-        debug_assert!(ahead.is_empty() || ahead.start > page, "pages behind it");
+        // A fault inside the stack asks the interface for each.
+        let has_stack = self.has_stack();
+        let ahead = has_stack.then(|| self.strides.borrow_mut().on_fault(page));
+        let ahead = ahead.unwrap_or_default();
+        debug_assert!(!ahead.contains(&page), "others");
         ahead
     }
 
@@ -370,6 +370,25 @@ impl DepositPort for RankPort {
         self.checked(fetched)
     }
 
+    fn share(&self, node: u16, words: &[u64], counts: &[u64]) -> Result<(), CallFailure> {
+        debug_assert!(!words.is_empty(), "there is something to share");
+        if !self.has_stack() {
+            let ask = |read| self.ask_words(node, read, &mut [0]);
+            words.iter().try_for_each(|&at| ask(AskedRead::Share { at, count: 0 }))?;
+            return counts.iter().try_for_each(|&at| ask(AskedRead::Share { at, count: 1 }));
+        }
+        let records = &self.target(node)?.records;
+        let shared = words.iter().map(|&at| AdvanceWord::at_least(at, 1));
+        let counted = counts.iter().map(|&at| AdvanceWord::by(at, 1));
+        let all: Vec<_> = shared.chain(counted).collect();
+        debug_assert!(counts.len() <= words.len(), "each count is of a page");
+        for some in all.chunks(MAX_PIECE / WORD_HEAD) {
+            self.checked(records.apply(&[], some))?;
+            self.rma.fence();
+        }
+        Ok(())
+    }
+
     fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), CallFailure> {
         if !self.has_stack() {
             return self.ask_words(node, AskedRead::Words { at, words: to.len() as u32 }, to);
@@ -415,49 +434,21 @@ impl DepositPort for RankPort {
         self.checked(self.target(node)?.records.apply(&[], &[AdvanceWord::by(at, bits)]))
     }
 
-    fn deposit_runs(
-        &self,
-        home: u16,
-        runs: &[DepositedRun],
-        (at, value): (u64, u64),
-    ) -> Result<(), CallFailure> {
-        debug_assert!(!runs.is_empty(), "there is something to deposit");
+    fn deposit_bytes(&self, home: u16, bytes: &DepositedBytes<'_>) -> Result<(), CallFailure> {
+        debug_assert!(!bytes.runs.is_empty(), "there is something to deposit");
         debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
-        let deposited = self.frames_at(home)?.deposit(runs, (at, value));
+        let deposited = self.frames_at(home)?.deposit(bytes);
         self.checked(deposited)
     }
 
     fn deposit_notices(
         &self,
         node: u16,
-        parts: &[(u64, Range<usize>)],
-        words: &[u64],
-        (slot, values): (u64, [u64; 3]),
+        notices: &DepositedNotices<'_>,
     ) -> Result<(), CallFailure> {
-        debug_assert!(parts.iter().all(|(_, part)| part.end <= words.len()), "parts of them");
-        debug_assert!(slot.is_multiple_of(8), "a slot of words");
-        self.rma.fence();
-        let target = &self.target(node)?.records;
-        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let runs: Vec<(u64, &[u8])> = parts
-            .iter()
-            .filter_map(|(at, part)| Some((*at, bytes.get(part.start * 8..part.end * 8)?)))
-            .filter(|(_, bytes)| !bytes.is_empty())
-            .collect();
-        let [number, second, third] = values;
-        let slot = [
-            AdvanceWord::to(slot + 8, second),
-            AdvanceWord::to(slot + 16, third),
-            AdvanceWord::to(slot, number),
-        ];
-        let heads = RUN_HEAD * runs.len() + WORD_HEAD * slot.len();
-        if bytes.len() + heads <= MAX_PIECE {
-            return self.checked(target.apply(&runs, &slot));
-        }
-        for (at, bytes) in runs {
-            self.checked(target.put_bytes(at, bytes))?;
-        }
-        self.rma.fence();
-        self.checked(target.apply(&[], &slot))
+        debug_assert_ne!(u32::from(node), self.context.node().node(), "for another node");
+        debug_assert!(notices.slot.0.is_multiple_of(8), "a slot of words");
+        let deposited = self.frames_at(node)?.deposit_notices(notices);
+        self.checked(deposited)
     }
 }

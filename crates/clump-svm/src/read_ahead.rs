@@ -1,36 +1,21 @@
-//! Pages that a rank is likely to read next: it reads one behind the other.
+//! Pages that were asked for ahead of a rank that reads one behind the other.
 
+use clump_hlrc::Sequence;
 use std::collections::HashSet;
 use std::ops::Range;
-
-/// Most pages that are asked for ahead of a rank.
-const MAX_AHEAD: u32 = 32;
 
 /// Read-ahead of one rank.
 #[derive(Debug, Default)]
 pub(crate) struct ReadAhead {
-    /// Page behind the last fault.
-    next: u32,
-    /// Pages that are kept ahead.
-    window: u32,
-    /// First page that has not been asked for.
-    end: u32,
+    sequence: Sequence,
     /// Pages asked for that have not come.
     under_way: HashSet<u32>,
 }
 
 impl ReadAhead {
-    /// Takes in a fault of a read. Returns the pages to ask for: none unless the fault follows the
-    /// one before, or lies in what was asked for then; ever more while that goes on.
+    /// Takes in a fault of a read. Returns the pages to ask for.
     pub(crate) fn on_fault(&mut self, page: u32) -> Range<u32> {
-        let follows = page >= self.next && page <= self.end.max(self.next);
-        let sequential = follows && self.next != 0;
-        self.window = if sequential { (self.window * 2).clamp(2, MAX_AHEAD) } else { 0 };
-        self.next = page + 1;
-        let first = if sequential { self.end.max(self.next) } else { self.next };
-        self.end = first.max(self.next.saturating_add(self.window));
-        debug_assert!(self.end - self.next <= 2 * MAX_AHEAD, "bounded");
-        first..self.end
+        self.sequence.on_fault(page)
     }
 
     /// Notes that a page was asked for.
@@ -52,25 +37,6 @@ impl ReadAhead {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pages_are_read_ahead_of_a_sequence_only() {
-        let mut ahead = ReadAhead::default();
-        assert!(ahead.on_fault(10).is_empty());
-        assert_eq!(ahead.on_fault(11), 12..14);
-        assert_eq!(ahead.on_fault(12), 14..17);
-        assert_eq!(ahead.on_fault(17), 18..26);
-        assert!(ahead.on_fault(100).is_empty());
-        assert!(ahead.on_fault(50).is_empty());
-        assert_eq!(ahead.on_fault(51), 52..54);
-        let mut next = 54;
-        for _ in 0..20 {
-            let asked = ahead.on_fault(next);
-            assert!(asked.len() <= MAX_AHEAD as usize && asked.start > next, "{asked:?}");
-            next = asked.end;
-        }
-        assert_eq!(ahead.on_fault(next).len(), MAX_AHEAD as usize);
-    }
 
     #[test]
     fn a_page_under_way_is_asked_for_once() {

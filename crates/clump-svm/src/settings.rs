@@ -144,6 +144,13 @@ pub(crate) struct PlacementRules {
 }
 
 impl PlacementRules {
+    /// Returns true if two pages are of one allocation of all ranks: their homes are known.
+    pub(crate) fn lie_together(&self, page: u32, other: u32) -> bool {
+        debug_assert!(page < self.pages, "the page exists");
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        other < self.pages && table.lie_together(page, other)
+    }
+
     /// Returns the home of a page; none where the first use decides.
     pub(crate) fn home(&self, page: u32) -> Option<u16> {
         let table = self.table.read().unwrap_or_else(PoisonError::into_inner);

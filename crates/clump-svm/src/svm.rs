@@ -1,6 +1,6 @@
 //! Shared virtual memory as a rank uses it: the heap, its allocations, and synchronisation.
 
-use crate::breakdown::{Breakdown, Part, SentMessages, Sums, WokenRequests};
+use crate::breakdown::{Breakdown, Part, Sums};
 use crate::caller::{CallFailure, checked};
 use crate::dynamic_heap::STATE_WORDS;
 use crate::dynamic_part::{DynamicPart, HeapWords};
@@ -365,6 +365,9 @@ impl Svm {
             counters.set(Counter::SvmWoken, domain.woken().total());
             counters.set(Counter::SvmSent, domain.sent().all);
             counters.set(Counter::SvmSentDiffs, domain.sent().diffs);
+            let ahead = domain.fetched_ahead();
+            counters.set(Counter::SvmAhead, ahead.pages);
+            counters.set(Counter::SvmAheadUnused, ahead.unused);
         }
     }
 
@@ -469,10 +472,13 @@ impl Svm {
 
     /// Returns where this rank's time went since the heap was opened.
     pub fn breakdown(&self) -> Breakdown {
-        let (woken, sent) = match &self.inner.coherence {
-            Coherence::Hardware { .. } => (WokenRequests::default(), SentMessages::default()),
-            Coherence::Protocol(domain, _) => (domain.woken(), domain.sent()),
-        };
-        Breakdown { woken, sent, ..self.sums().read(self.elapsed_ns()) }
+        let sums = self.sums().read(self.elapsed_ns());
+        match &self.inner.coherence {
+            Coherence::Hardware { .. } => sums,
+            Coherence::Protocol(domain, _) => {
+                let (woken, sent) = (domain.woken(), domain.sent());
+                Breakdown { woken, sent, ahead: domain.fetched_ahead(), ..sums }
+            }
+        }
     }
 }

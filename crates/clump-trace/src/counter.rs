@@ -233,6 +233,8 @@ counters! {
     SvmWoken         "svm.woken"            Count "Requests of other nodes that a thread of this rank's node was woken for.";
     SvmSent          "svm.sent"             Count "Protocol messages that this rank's node has sent for the shared heap; at its first rank.";
     SvmSentDiffs     "svm.sent.diffs"       Count "Those with diffs.";
+    SvmAhead         "svm.ahead"            Count "Pages that this rank has fetched before their use, for what it used before.";
+    SvmAheadUnused   "svm.ahead.unused"     Count "Those found not to be used: one use in eight is looked at.";
     SvmProtections   "svm.protections"      Count "Changes of rights on pages by the kernel.";
     SvmProtectionTime "svm.protections_ns"  Nanoseconds "Time in these.";
 

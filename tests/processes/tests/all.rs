@@ -35,6 +35,7 @@ mod starting;
 mod storm;
 mod svm;
 mod svm_accesses;
+mod svm_ahead;
 mod svm_parts;
 mod sweeps;
 mod temporary;

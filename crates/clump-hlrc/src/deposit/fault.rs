@@ -5,7 +5,6 @@ use crate::deposit::copy_word::CopyWord;
 use crate::deposit::layout::DepositLayout;
 use crate::deposit::port::{DepositPort, PAGE_BYTES, PageBytes, PagePart};
 use crate::deposit::rank::DepositRank;
-use std::ops::Range;
 
 /// Use that a rank makes of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +16,7 @@ pub enum PageUse {
 }
 
 /// Step towards a right on a page.
-enum Step {
+pub(super) enum Step {
     /// The right has been taken.
     Granted,
     /// A notice has come meanwhile.
@@ -31,8 +30,8 @@ enum Step {
 
 impl DepositRank {
     /// Makes the node's copy of a page current for this rank, and calls `grant` with a check that
-    /// it still is, until `grant` has taken the right and returns true. Where the page is fetched,
-    /// pages of `ahead` come with it, and `grant` is called for those, too. Calls `acquired` when
+    /// it still is, until `grant` has taken the right and returns true. Pages of `ahead` of the
+    /// same home come with it, and `grant` is called for those, too. Calls `acquired` when
     /// intervals have been consumed meanwhile: rights on other pages may have to go. Returns true
     /// if the page was fetched.
     ///
@@ -41,7 +40,7 @@ impl DepositRank {
     pub fn obtain<P: DepositPort>(
         &self,
         port: &P,
-        (page, page_use, ahead): (u32, PageUse, Range<u32>),
+        (page, page_use, ahead): (u32, PageUse, &[u32]),
         mut acquired: impl FnMut() -> Result<(), P::Error>,
         mut grant: impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool,
     ) -> Result<bool, P::Error> {
@@ -49,12 +48,18 @@ impl DepositRank {
         let home = self.node.home(port, page, stores)?;
         if home == Some(self.node.config.node) {
             grant(page, page_use, &|| true);
+            let here = |page: &&u32| {
+                **page < self.node.config.pages && self.node.known_home(port, **page) == home
+            };
+            for &other in ahead.iter().filter(here) {
+                grant(other, PageUse::Loads, &|| true);
+            }
             return Ok(false);
         }
         let mut fetched = false;
         loop {
             // Nothing is waited for while a page is locked but the home's answer.
-            match self.try_obtain(port, (page, home), &ahead, (stores, page_use, &mut grant))? {
+            match self.try_obtain(port, (page, home), ahead, (stores, page_use, &mut grant))? {
                 Step::Granted => return Ok(fetched),
                 Step::Again => {}
                 Step::Early(home, bytes) => self.node.await_arrival(port, (home, bytes))?,
@@ -81,7 +86,7 @@ impl DepositRank {
         &self,
         port: &P,
         (page, home): (u32, Option<u16>),
-        ahead: &Range<u32>,
+        ahead: &[u32],
         (stores, page_use, grant): (
             bool,
             PageUse,
@@ -120,7 +125,7 @@ impl DepositRank {
 
     /// Confirms a copy whose dependencies have been consumed, unless it was fetched again, and
     /// grants a right on it if it was fetched ahead.
-    fn confirm<P: DepositPort>(
+    pub(super) fn confirm<P: DepositPort>(
         &self,
         port: &P,
         (page, fetches): (u32, u64),
@@ -145,18 +150,10 @@ impl DepositRank {
         &self,
         port: &P,
         (page, home): (u32, u16),
-        ahead: &Range<u32>,
+        ahead: &[u32],
     ) -> Result<Step, P::Error> {
-        let lacks = |&other: &u32| {
-            let same = other != page && self.node.known_home(port, other) == Some(home);
-            same && !self.node.is_current(port, other)
-                && self.node.own_deposit(port, (other, home)).is_none()
-        };
-        let end = ahead.end.min(self.node.config.pages);
-        let mut pages: Vec<u32> = (ahead.start.min(end)..end)
-            .filter(lacks)
-            .filter(|&other| self.node.try_lock_page(port, other))
-            .collect();
+        let others = ahead.iter().copied().filter(|&other| other != page);
+        let mut pages = self.lock_lacking(port, home, others);
         let came_with = pages.clone();
         pages.push(page);
         pages.sort_unstable();
@@ -165,8 +162,26 @@ impl DepositRank {
         step
     }
 
+    /// Locks those of `pages` that this node lacks and could fetch from a home now, and that nobody
+    /// has locked.
+    pub(super) fn lock_lacking<P: DepositPort>(
+        &self,
+        port: &P,
+        home: u16,
+        pages: impl Iterator<Item = u32>,
+    ) -> Vec<u32> {
+        debug_assert_ne!(home, self.node.config.node, "pages of the own node are here");
+        let lacks = |&page: &u32| {
+            page < self.node.config.pages
+                && self.node.known_home(port, page) == Some(home)
+                && !self.node.is_current(port, page)
+                && self.node.own_deposit(port, (page, home)).is_none()
+        };
+        pages.filter(lacks).filter(|&page| self.node.try_lock_page(port, page)).collect()
+    }
+
     /// Fetches pages that this rank has locked, and merges them with what the node has written.
-    fn refetch<P: DepositPort>(
+    pub(super) fn refetch<P: DepositPort>(
         &self,
         port: &P,
         home: u16,
@@ -178,6 +193,8 @@ impl DepositRank {
         let begin =
             |page: &u32| self.node.change_copy(port, *page, |word| word.refetched(generation));
         let before: Vec<_> = pages.iter().map(begin).collect();
+        let all = || pages.iter().copied().zip(before.iter().copied());
+        self.node.share(port, home, all())?;
         // What the node has written itself must be there, and what it has consumed.
         port.fence();
         let awaited = self.node.awaited(port, (home, pages));
@@ -196,7 +213,7 @@ impl DepositRank {
         // By what was read before the pages: meanwhile others may have learned of later bytes.
         let came = |bytes: &Arrival| arrived[(bytes.rank - first) as usize] >= bytes.number;
         if let Some(late) = awaited.into_iter().find(|bytes| !came(bytes)) {
-            for (&page, &before) in pages.iter().zip(&before) {
+            for (page, before) in all() {
                 self.node.change_copy(port, page, |word| word.unfetched(before));
             }
             return Ok(Step::Early(home, late));
@@ -204,8 +221,13 @@ impl DepositRank {
         let later = |writer: u16| announced[usize::from(writer)] > self.node.consumed(port, writer);
         let is_ahead = self.node.others().any(later);
         let mut copies = Vec::new();
-        for ((&page, before), fetched) in pages.iter().zip(before).zip(&bytes) {
-            self.merge(port, page, (fetched, before))?;
+        for (at, ((page, before), fetched)) in all().zip(&bytes).enumerate() {
+            if let Err(error) = self.merge(port, page, (fetched, before)) {
+                for (page, before) in all().skip(at) {
+                    self.node.change_copy(port, page, |word| word.unfetched(before));
+                }
+                return Err(error);
+            }
             self.node.change_copy(port, page, |word| word.ahead(is_ahead));
             copies.push((page, self.node.copy_word(port, page).fetches()));
         }

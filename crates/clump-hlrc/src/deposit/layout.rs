@@ -7,10 +7,15 @@ const SLOT_BYTES: u64 = 32;
 /// Bytes before the arrays: words of the node itself.
 const HEAD_BYTES: u64 = 256;
 
-/// Intervals of one writer whose notices a node keeps.
-pub const SLOTS: u64 = 1024;
-/// Words of notices of one writer that a node keeps.
-pub const RING_WORDS: u64 = 1 << 15;
+/// Intervals of all writers together whose notices a node keeps: 2 MiB, and 16 MiB of notices.
+const ALL_SLOTS: u64 = 1 << 16;
+/// Bounds of those of one writer.
+const MIN_SLOTS: u64 = 1 << 10;
+const MAX_SLOTS: u64 = 1 << 14;
+/// Pages whose sharers are counted together.
+pub const SHARED_TOGETHER: u32 = 512;
+/// Words of notices for each slot.
+const SLOT_WORDS: u64 = 32;
 /// Locks, and flags, for which a node has room: all numbers.
 const ROOM: u64 = 1 << 28;
 
@@ -23,7 +28,7 @@ const ROOM: u64 = 1 << 28;
 /// by rank and node:   passed(number, position)
 /// by rank of the job: arrived  by home: needed known
 /// by writer:          slots(number, place, check)  notices
-/// by page:            copy  deposit  home  claim
+/// by page:            copy  deposit  home  claim  shared  (by some pages) shares
 /// by lock:            token, and at its keeper the last node that asked
 /// by flag:            value, intervals by writer
 /// ```
@@ -32,6 +37,8 @@ pub struct DepositLayout {
     nodes: u64,
     ranks: u64,
     pages: u64,
+    /// Intervals of one writer whose notices a node keeps.
+    slots: u64,
 }
 
 impl DepositLayout {
@@ -54,7 +61,26 @@ impl DepositLayout {
     /// pages.
     pub fn new(nodes: u16, ranks: u32, pages: u32) -> Self {
         assert!(nodes > 0 && ranks >= u32::from(nodes), "each node has a rank");
-        Self { nodes: u64::from(nodes), ranks: u64::from(ranks), pages: u64::from(pages) }
+        let (nodes, ranks, pages) = (u64::from(nodes), u64::from(ranks), u64::from(pages));
+        let slots = (ALL_SLOTS / nodes).clamp(MIN_SLOTS, MAX_SLOTS);
+        Self { nodes, ranks, pages, slots }
+    }
+
+    /// Returns places with room for so many intervals of each writer.
+    #[must_use]
+    pub fn with_slots(self, slots: u64) -> Self {
+        assert!(slots > 0, "an interval finds room");
+        Self { slots, ..self }
+    }
+
+    /// Returns the number of intervals of one writer whose notices a node keeps.
+    pub fn slots(&self) -> u64 {
+        self.slots
+    }
+
+    /// Returns the number of words of notices of one writer that a node keeps.
+    pub fn ring_words(&self) -> u64 {
+        self.slots * SLOT_WORDS
     }
 
     /// Returns the number of nodes.
@@ -146,18 +172,18 @@ impl DepositLayout {
     /// Returns the slot of an interval of `writer`: its number, the place of its notices, a check.
     pub fn slot(&self, writer: u16, number: u64) -> u64 {
         debug_assert!(u64::from(writer) < self.nodes, "the writer is one of the job's nodes");
-        self.slots_at() + (u64::from(writer) * SLOTS + number % SLOTS) * SLOT_BYTES
+        self.slots_at() + (u64::from(writer) * self.slots + number % self.slots) * SLOT_BYTES
     }
 
     /// Returns the word at a position of the notices of `writer`.
     pub fn notice(&self, writer: u16, position: u64) -> u64 {
-        let first = self.slots_at() + self.nodes * SLOTS * SLOT_BYTES;
+        let first = self.slots_at() + self.nodes * self.slots * SLOT_BYTES;
         debug_assert!(u64::from(writer) < self.nodes, "the writer is one of the job's nodes");
-        first + (u64::from(writer) * RING_WORDS + position % RING_WORDS) * 8
+        first + (u64::from(writer) * self.ring_words() + position % self.ring_words()) * 8
     }
 
     fn pages_at(&self) -> u64 {
-        self.slots_at() + self.nodes * (SLOTS * SLOT_BYTES + RING_WORDS * 8)
+        self.slots_at() + self.nodes * (self.slots * SLOT_BYTES + self.ring_words() * 8)
     }
 
     /// Returns the word of the node's copy of a page.
@@ -179,6 +205,22 @@ impl DepositLayout {
     /// Returns the word of the node that has claimed a page, counted from 1, at its directory.
     pub fn claim(&self, page: u32) -> u64 {
         self.of_page(2, page)
+    }
+
+    /// Returns the word, at the home of a page, that is not 0 once another node shares it.
+    pub fn shared(&self, page: u32) -> u64 {
+        self.of_page(4, page)
+    }
+
+    /// Returns the word, at the home of a page, that counts how often another node has begun to
+    /// share this page, or one of those around it.
+    pub fn shares(&self, page: u32) -> u64 {
+        debug_assert!(u64::from(page) < self.pages, "the page exists");
+        self.shares_at() + u64::from(page / SHARED_TOGETHER) * 8
+    }
+
+    fn shares_at(&self) -> u64 {
+        self.pages_at() + 5 * self.pages * 8
     }
 
     fn of_page(&self, array: u64, page: u32) -> u64 {
@@ -205,7 +247,8 @@ impl DepositLayout {
     }
 
     fn locks_at(&self) -> u64 {
-        (self.pages_at() + 4 * self.pages * 8).next_multiple_of(64)
+        (self.shares_at() + self.pages.div_ceil(u64::from(SHARED_TOGETHER)) * 8)
+            .next_multiple_of(64)
     }
 
     fn flags_at(&self) -> u64 {
@@ -240,14 +283,15 @@ mod tests {
             all.extend(pairs.map(|at| (at, PAIR)));
             all.extend([layout.sent(node), layout.announced(node)].map(|at| (at, 8)));
             all.extend((0..5).map(|rank| (layout.passed(rank, node), PAIR)));
-            all.extend((0..SLOTS).map(|number| (layout.slot(node, number), SLOT_BYTES)));
-            all.push((layout.notice(node, 0), RING_WORDS * 8));
+            all.extend((0..layout.slots()).map(|number| (layout.slot(node, number), SLOT_BYTES)));
+            all.push((layout.notice(node, 0), layout.ring_words() * 8));
         }
         for page in 0..7 {
             let words = [layout.copy(page), layout.deposit(page)];
-            let homes = [layout.home(page), layout.claim(page)];
+            let homes = [layout.home(page), layout.claim(page), layout.shared(page)];
             all.extend(words.into_iter().chain(homes).map(|at| (at, 8)));
         }
+        all.push((layout.shares(6), 8));
         for rank in 0..5 {
             all.push((layout.arrived(rank), 8));
             let of_home = |home| [layout.needed(home, rank), layout.known(home, rank)];
@@ -268,8 +312,8 @@ mod tests {
     #[test]
     fn slots_and_notices_begin_again_behind_their_end() {
         let layout = DepositLayout::new(2, 2, 1);
-        assert_eq!(layout.slot(1, 5), layout.slot(1, 5 + SLOTS));
-        assert_eq!(layout.notice(1, 5), layout.notice(1, 5 + RING_WORDS));
+        assert_eq!(layout.slot(1, 5), layout.slot(1, 5 + layout.slots()));
+        assert_eq!(layout.notice(1, 5), layout.notice(1, 5 + layout.ring_words()));
         assert_ne!(layout.slot(1, 5), layout.slot(0, 5));
     }
 }

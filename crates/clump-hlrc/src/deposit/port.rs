@@ -27,6 +27,30 @@ pub struct DepositedRun {
     pub diff: Diff,
 }
 
+/// Notices that are deposited at a node.
+#[derive(Debug, Clone)]
+pub struct DepositedNotices<'a> {
+    /// Places of parts of the words.
+    pub parts: [(u64, Range<usize>); 2],
+    /// The words.
+    pub words: &'a [u64],
+    /// Place of a slot, and its words, the first one last.
+    pub slot: (u64, [u64; 3]),
+}
+
+/// Runs that are deposited at a home.
+#[derive(Debug, Clone)]
+pub struct DepositedBytes<'a> {
+    /// The runs.
+    pub runs: &'a [DepositedRun],
+    /// Word that is made at least so much before the runs.
+    pub announced: Option<(u64, u64)>,
+    /// Word that is made at least so much behind the runs.
+    pub arrived: (u64, u64),
+    /// Notices for the home, behind all that.
+    pub notices: Option<DepositedNotices<'a>>,
+}
+
 /// Memory of the rank's node, and operations on that of others.
 ///
 /// Words are read by acquire and written by release. Operations on other nodes are executed in any
@@ -90,6 +114,12 @@ pub trait DepositPort {
         pages: (&[u32], &mut [PageBytes]),
         behind: (u64, &mut [u64]),
     ) -> Result<(), Self::Error>;
+    /// Makes words of another node at least 1, and adds 1 to the words `counts` behind them: before
+    /// anything that this thread reads there from now on.
+    ///
+    /// # Errors
+    /// Fails if the node, or a rank, is lost.
+    fn share(&self, node: u16, words: &[u64], counts: &[u64]) -> Result<(), Self::Error>;
     /// Reads words of any node.
     ///
     /// # Errors
@@ -121,27 +151,17 @@ pub trait DepositPort {
     /// # Errors
     /// Fails if the node, or a rank, is lost.
     fn grant(&self, node: u16, at: u64, bits: u64) -> Result<(), Self::Error>;
-    /// Writes runs into the frames of pages at their home, behind all words written there before,
-    /// and makes a word of the home at least so much behind them.
+    /// Writes runs into the frames of pages at their home, and words around them, behind all words
+    /// written there before.
     ///
     /// # Errors
     /// Fails if the home, or a rank, is lost.
-    fn deposit_runs(
-        &self,
-        home: u16,
-        runs: &[DepositedRun],
-        word: (u64, u64),
-    ) -> Result<(), Self::Error>;
-    /// Writes parts of `words` to places of another node, behind all that this thread has written
+    fn deposit_bytes(&self, home: u16, bytes: &DepositedBytes<'_>) -> Result<(), Self::Error>;
+    /// Writes parts of words to places of another node, behind all that this thread has written
     /// there, and then, behind them, the words of a slot, its first word last.
     ///
     /// # Errors
     /// Fails if the node, or a rank, is lost.
-    fn deposit_notices(
-        &self,
-        node: u16,
-        parts: &[(u64, Range<usize>)],
-        words: &[u64],
-        slot: (u64, [u64; 3]),
-    ) -> Result<(), Self::Error>;
+    fn deposit_notices(&self, node: u16, notices: &DepositedNotices<'_>)
+    -> Result<(), Self::Error>;
 }

@@ -1,6 +1,8 @@
-//! One rank of a node.
+//! One rank of a node: its state, and what locks, flags and barriers carry from the rank that
+//! releases to the one that acquires.
 
 use crate::deposit::layout::DepositLayout;
+use crate::deposit::lock::LockQueue;
 use crate::deposit::node_side::{DepositConfig, NodeSide};
 use crate::deposit::port::DepositPort;
 use crate::deposit::release::Publisher;
@@ -29,6 +31,24 @@ impl DepositRank {
         self.node.known_home(port, page)
     }
 
+    /// Returns how often other nodes have said that they share a page, or one counted together with
+    /// it. Until that changes, exclusive pages stay so for what this rank has written before.
+    pub fn shares<P: DepositPort>(&self, port: &P, page: u32) -> u64 {
+        self.node.shares(port, page)
+    }
+
+    /// Returns true if this node is the home of a page, and no other has a copy: no notices are
+    /// needed of what this rank has written there before.
+    pub fn is_exclusive<P: DepositPort>(&self, port: &P, page: u32) -> bool {
+        self.node.is_exclusive(port, page)
+    }
+
+    /// Returns true if a page has the home for good that one rank has given it, or claimed.
+    pub fn is_placed<P: DepositPort>(&self, port: &P, page: u32) -> bool {
+        let is_page = page < self.node.config.pages;
+        is_page && !matches!(port.load(self.node.layout.home(page)), 0 | DepositLayout::FIRST_USE)
+    }
+
     /// Publishes pages that this rank has written: their bytes are on their way to their homes, and
     /// its notices to all nodes, when it returns. Pages ascend. `ranks_of` says how many ranks a
     /// node has. One thread of the rank at a time; another than before [settles](Self::settle)
@@ -53,5 +73,82 @@ impl DepositRank {
     pub fn settle<P: DepositPort>(&self, port: &P) -> Result<(), P::Error> {
         let me = self.node.job_rank();
         self.node.await_own(port, me..me + 1)
+    }
+
+    /// Acquires a lock, and consumes what was published before its last release. One rank of a node
+    /// at a time, which others of the node wait for: from here to the release. Returns false if
+    /// there is no such lock.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn acquire_lock<P: DepositPort>(&self, port: &P, lock: u64) -> Result<bool, P::Error> {
+        let acquired = LockQueue { node: self.node }.acquire(port, lock)?;
+        let Some((node, number)) = acquired else { return Ok(false) };
+        let mut time = self.node.layout.no_time();
+        match time.get_mut(usize::from(node)) {
+            Some(own) => *own = number,
+            None => clump_bug::bug!("lock {lock} was released by node {node}"),
+        }
+        self.consume(port, &mut time)?;
+        Ok(true)
+    }
+
+    /// Releases a lock behind what this rank has published. Returns false if there is no such lock.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn release_lock<P: DepositPort>(&self, port: &P, lock: u64) -> Result<bool, P::Error> {
+        LockQueue { node: self.node }.release(port, lock)
+    }
+
+    /// Makes a flag at least `value` at all nodes, behind what this rank has published. Returns
+    /// false if there is no such flag.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn set_flag<P: DepositPort>(
+        &self,
+        port: &P,
+        flag: u64,
+        value: u64,
+    ) -> Result<bool, P::Error> {
+        let Some(at) = self.node.layout.flag(flag) else { return Ok(false) };
+        let own = at + 8 * (1 + u64::from(self.node.config.node));
+        let words = [(own, port.load(DepositLayout::CLOSED)), (at, value)];
+        for node in 0..self.node.layout.nodes() {
+            port.raise(node, &words)?;
+        }
+        Ok(true)
+    }
+
+    /// Waits until a flag is at least `value`, and consumes what was published before it was set.
+    /// Returns false if there is no such flag.
+    ///
+    /// # Errors
+    /// Fails if a node, or a rank, is lost.
+    pub fn await_flag<P: DepositPort>(
+        &self,
+        port: &P,
+        flag: u64,
+        value: u64,
+    ) -> Result<bool, P::Error> {
+        let Some(at) = self.node.layout.flag(flag) else { return Ok(false) };
+        port.wait_deposited(at, value)?;
+        let mut time = self.node.layout.no_time();
+        for (place, number) in (at + 8..).step_by(8).zip(&mut time) {
+            *number = port.load(place);
+        }
+        self.consume(port, &mut time)?;
+        Ok(true)
+    }
+
+    /// Returns the time at which this rank arrives in a barrier, behind what it has published. The
+    /// latest of all ranks' times is [consumed](DepositRank::consume) behind it.
+    pub fn arrival<P: DepositPort>(&self, port: &P) -> Vec<u64> {
+        let mut time = self.node.layout.no_time();
+        if let Some(own) = time.get_mut(usize::from(self.node.config.node)) {
+            *own = port.load(DepositLayout::CLOSED);
+        }
+        time
     }
 }

@@ -1,10 +1,12 @@
 //! Releases: deposits of bytes, and of notices.
 
 use crate::deposit::copy_word::CopyWord;
-use crate::deposit::layout::{DepositLayout, RING_WORDS, SLOTS};
+use crate::deposit::layout::DepositLayout;
 use crate::deposit::node_side::NodeSide;
 use crate::deposit::notices::{NoticePlace, Notices, slot_check};
-use crate::deposit::port::{DepositPort, DepositedRun, PAGE_BYTES};
+use crate::deposit::port::{
+    DepositPort, DepositedBytes, DepositedNotices, DepositedRun, PAGE_BYTES,
+};
 use crate::diff::Diff;
 use std::collections::BTreeMap;
 
@@ -37,25 +39,23 @@ impl Publisher {
         // From here on other ranks of the node wait for it, since they may have written the same
         // pages.
         let number = self.begin_interval(port)?;
-        let written = self.written(port, number, written)?;
-        for (home, runs) in &written.runs {
-            if self.node.config.acquires_at_faults {
-                let announced = self.node.layout.announced(self.node.config.node);
-                port.raise(*home, &[(announced, number)])?;
-            }
-            let arrived = self.node.layout.arrived(self.node.job_rank());
-            port.deposit_runs(*home, runs, (arrived, number))?;
+        let Written { pages, mut runs } = self.written(port, number, written)?;
+        let homes: Vec<u16> = runs.keys().copied().collect();
+        if port.load(DepositLayout::COMPLETED) < number - 1 {
+            // Ranks of this node that others wait for may wait for these bytes.
+            self.deposit_all(port, number, &mut runs)?;
+            self.wait_completed(port, number - 1)?;
         }
-        self.wait_completed(port, number - 1)?;
-        self.notify(port, (number, &written), ranks_of)?;
+        self.notify(port, (number, pages, homes), runs, ranks_of)?;
         self.complete_interval(port, number);
         Ok(())
     }
 
     /// Returns true if the node has consumed intervals since it began one itself: others must learn
-    /// that what comes next depends on them.
+    /// that what comes next depends on them. Of two nodes, the other has begun them itself.
     fn has_news<P: DepositPort>(&self, port: &P) -> bool {
-        self.consumed_sum(port) != port.load(DepositLayout::CLOSED_SUM)
+        let others_lack = self.node.layout.nodes() > 2;
+        others_lack && self.consumed_sum(port) != port.load(DepositLayout::CLOSED_SUM)
     }
 
     fn consumed_sum<P: DepositPort>(&self, port: &P) -> u64 {
@@ -136,11 +136,35 @@ impl Publisher {
         })
     }
 
-    /// Deposits the notices of an interval at all nodes, as the only rank of its node.
+    /// Deposits bytes at their homes. Leaves none.
+    fn deposit_all<P: DepositPort>(
+        &self,
+        port: &P,
+        number: u64,
+        runs: &mut BTreeMap<u16, Vec<DepositedRun>>,
+    ) -> Result<(), P::Error> {
+        while let Some((home, runs)) = runs.pop_first() {
+            port.deposit_bytes(home, &self.bytes(&runs, number))?;
+        }
+        debug_assert!(runs.is_empty(), "all are on their way");
+        Ok(())
+    }
+
+    fn bytes<'a>(&self, runs: &'a [DepositedRun], number: u64) -> DepositedBytes<'a> {
+        debug_assert!(!runs.is_empty(), "something was written");
+        let announced = self.node.layout.announced(self.node.config.node);
+        let announced = self.node.config.acquires_at_faults.then_some((announced, number));
+        let arrived = (self.node.layout.arrived(self.node.job_rank()), number);
+        DepositedBytes { runs, announced, arrived, notices: None }
+    }
+
+    /// Deposits the notices of an interval at all nodes, as the only rank of its node; with them
+    /// the bytes that are left.
     fn notify<P: DepositPort>(
         &self,
         port: &P,
-        (number, written): (u64, &Written),
+        (number, pages, homes): (u64, Vec<u32>, Vec<u16>),
+        mut runs: BTreeMap<u16, Vec<DepositedRun>>,
         ranks_of: impl Fn(u16) -> u32,
     ) -> Result<(), P::Error> {
         let mut time = self.node.with_node(port, || {
@@ -150,8 +174,8 @@ impl Publisher {
         if let Some(own) = time.get_mut(usize::from(self.node.config.node)) {
             *own = number;
         }
-        let by = (self.node.job_rank(), written.runs.keys().copied().collect());
-        let words = Notices::of(time, by, written.pages.iter().copied()).to_words();
+        let by = (self.node.job_rank(), homes);
+        let words = Notices::of(time, by, pages.into_iter()).to_words();
         let length = words.len() as u64;
         for reader in self.node.others() {
             if !self.has_room(port, reader, (number, length)) {
@@ -161,14 +185,24 @@ impl Publisher {
             let length = self.has_room(port, reader, (number, length)).then_some(length);
             if length.is_none() {
                 // The reader will not learn which bytes it lacks.
+                self.deposit_all(port, number, &mut runs)?;
                 let own = self.node.config.first_rank;
                 self.node.await_own(port, own..own + ranks_of(self.node.config.node))?;
                 self.await_slot(port, reader, number)?;
             }
             let place = NoticePlace { position: port.load(sent), length };
-            self.send_notices(port, reader, (number, place, &words))?;
+            let notices = self.notices((number, place), &words);
+            match runs.remove(&reader) {
+                Some(runs) => {
+                    let notices = Some(notices);
+                    let bytes = DepositedBytes { notices, ..self.bytes(&runs, number) };
+                    port.deposit_bytes(reader, &bytes)?;
+                }
+                None => port.deposit_notices(reader, &notices)?,
+            }
             port.store(sent, place.end());
         }
+        debug_assert!(runs.is_empty(), "homes on other nodes are readers");
         Ok(())
     }
 
@@ -183,7 +217,8 @@ impl Publisher {
         let (passed, position) = (port.load(room), port.load(room + 8));
         let behind = port.load(self.node.layout.sent(reader)) + length;
         debug_assert!(number > passed, "nobody passes what was not sent");
-        number - passed <= SLOTS && behind.saturating_sub(position) <= RING_WORDS
+        let (slots, words) = (self.node.layout.slots(), self.node.layout.ring_words());
+        number - passed <= slots && behind.saturating_sub(position) <= words
     }
 
     /// Waits until the interval before in a slot has arrived there, which nobody has passed: it
@@ -194,7 +229,9 @@ impl Publisher {
         reader: u16,
         number: u64,
     ) -> Result<(), P::Error> {
-        let Some(before) = number.checked_sub(SLOTS).filter(|&before| before > 0) else {
+        let Some(before) =
+            number.checked_sub(self.node.layout.slots()).filter(|&before| before > 0)
+        else {
             return Ok(());
         };
         let slot = self.node.layout.slot(self.node.config.node, number);
@@ -237,21 +274,22 @@ impl Publisher {
         }
     }
 
-    fn send_notices<P: DepositPort>(
+    fn notices<'a>(
         &self,
-        port: &P,
-        node: u16,
-        (number, place, words): (u64, NoticePlace, &[u64]),
-    ) -> Result<(), P::Error> {
+        (number, place): (u64, NoticePlace),
+        words: &'a [u64],
+    ) -> DepositedNotices<'a> {
         let (me, word) = (self.node.config.node, place.pack());
         let (slot, check) = (self.node.layout.slot(me, number), slot_check(number, word));
         let length = place.length.map_or(0, |length| length as usize);
         debug_assert!(length == 0 || length == words.len(), "all or nothing");
         // Words up to the end of the ring, and those from its beginning on.
-        let first = length.min((RING_WORDS - place.position % RING_WORDS) as usize);
+        let in_ring = self.node.layout.ring_words();
+        let first = length.min((in_ring - place.position % in_ring) as usize);
         let at = |skipped: usize| self.node.layout.notice(me, place.position + skipped as u64);
         let parts = [(at(0), 0..first), (at(first), first..length)];
-        port.deposit_notices(node, &parts, &words[..length], (slot, [number, word, check]))
+        let words = words.get(..length).unwrap_or_default();
+        DepositedNotices { parts, words, slot: (slot, [number, word, check]) }
     }
 
     /// Waits until an interval of the own node, and all before it, are completed.

@@ -64,6 +64,10 @@ impl NodeMemory {
 #[derive(Debug, Default, Clone)]
 pub struct Counts {
     pub fetches: u64,
+    /// Pages fetched ahead of their use.
+    pub ahead: u64,
+    /// Pages written that no other node had a copy of.
+    pub exclusive: u64,
     pub intervals: u64,
     pub reads: u64,
 }
@@ -71,6 +75,8 @@ pub struct Counts {
 impl Counts {
     pub fn add(&mut self, other: &Self) {
         self.fetches += other.fetches;
+        self.ahead += other.ahead;
+        self.exclusive += other.exclusive;
         self.intervals += other.intervals;
         self.reads += other.reads;
     }
@@ -160,6 +166,11 @@ impl Cluster {
 
     pub fn acquiring_at_faults(self, acquires_at_faults: bool) -> Self {
         Self { acquires_at_faults, ..self }
+    }
+
+    /// Keeps notices of so many intervals of each writer.
+    pub fn with_slots(self, slots: u64) -> Self {
+        Self { layout: self.layout.with_slots(slots), ..self }
     }
 
     /// Lets a thread run on at most accesses: for long programs.

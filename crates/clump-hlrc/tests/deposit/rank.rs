@@ -4,7 +4,8 @@ use crate::deposit::USED;
 use crate::deposit::cluster::{Change, Cluster, Flight, Placing};
 use clump_hlrc::Diff;
 use clump_hlrc::deposit::{
-    DepositPort, DepositRank, DepositedRun, PAGE_BYTES, PageBytes, PagePart, PageUse,
+    DepositPort, DepositRank, DepositedBytes, DepositedNotices, PAGE_BYTES, PageBytes, PagePart,
+    PageUse,
 };
 use clump_hlrc::testing::Op;
 use std::cell::{Cell, RefCell};
@@ -27,7 +28,12 @@ pub struct Rank {
     protocol: DepositRank,
     rights: RefCell<Vec<Option<PageUse>>>,
     written: RefCell<BTreeSet<u32>>,
+    /// Pages whose stores are not looked for, and what was said of them.
+    exclusive: RefCell<BTreeSet<u32>>,
+    shares: Cell<u64>,
     kept: u8,
+    /// Times that it has looked ahead.
+    turns: Cell<u32>,
 }
 
 impl Rank {
@@ -36,7 +42,8 @@ impl Rank {
         let node = (thread / cluster.shape.1 as usize) as u16;
         let rights = RefCell::new(vec![None; cluster.pages as usize]);
         let port = Port { cluster, thread, node, fenced: Cell::new(0) };
-        Self { port, protocol, rights, written: RefCell::default(), kept: 0 }
+        let (written, turns, exclusive, shares) = Default::default();
+        Self { port, protocol, rights, written, exclusive, shares, kept: 0, turns }
     }
 
     pub fn run(mut self, program: &[Op]) {
@@ -79,6 +86,7 @@ impl Rank {
                 state.oracle.enter(thread, lock);
                 drop(state);
                 self.pass();
+                self.look_ahead();
             }
             Op::Unlock(lock) => {
                 self.publish();
@@ -99,6 +107,7 @@ impl Rank {
                 let Ok(reached) = self.protocol.await_flag(&self.port, flag, value);
                 assert!(reached, "there is such a flag");
                 self.pass();
+                self.look_ahead();
                 cluster.lock().oracle.reached(thread, flag, value);
             }
             Op::Barrier(barrier, members) => self.meet(barrier, members),
@@ -128,12 +137,30 @@ impl Rank {
         let mut time = cluster.lock().ended[turn].clone();
         let Ok(()) = self.protocol.consume(&self.port, &mut time);
         self.pass();
+        self.look_ahead();
         cluster.lock().oracle.depart(thread, barrier, members);
     }
 
     fn publish(&self) {
-        let written: Vec<u32> =
+        let shares = self.protocol.shares(&self.port, 0);
+        let mut exclusive = self.exclusive.borrow_mut();
+        if self.shares.replace(shares) != shares {
+            let ends = |page: &u32| !self.protocol.is_exclusive(&self.port, *page);
+            let ended: Vec<u32> = exclusive.iter().copied().filter(ends).collect();
+            for page in ended {
+                exclusive.remove(&page);
+                self.written.borrow_mut().insert(page);
+            }
+        }
+        // Stores to those are not found from here on.
+        let mut written: Vec<u32> =
             std::mem::take(&mut *self.written.borrow_mut()).into_iter().collect();
+        written.retain(|page| !exclusive.contains(page));
+        let (private, written): (Vec<u32>, Vec<u32>) =
+            written.into_iter().partition(|page| self.protocol.is_exclusive(&self.port, *page));
+        self.port.cluster.lock().counts.exclusive += private.len() as u64;
+        exclusive.extend(private);
+        drop(exclusive);
         for &page in &written {
             if let Some(right) = &mut self.rights.borrow_mut()[page as usize] {
                 *right = PageUse::Loads;
@@ -155,6 +182,31 @@ impl Rank {
         }
     }
 
+    fn grant(&self, page: u32, wanted: PageUse, current: bool) -> bool {
+        let right = &mut self.rights.borrow_mut()[page as usize];
+        if current && *right != Some(PageUse::Stores) {
+            *right = Some(wanted);
+        }
+        current
+    }
+
+    /// Fetches pages that this rank will use, or will not; takes rights on some.
+    fn look_ahead(&self) {
+        let turn = self.turns.get();
+        self.turns.set(turn + 1);
+        let wanted = |page: &u32| !(page + turn).is_multiple_of(3);
+        let pages: Vec<u32> = (0..self.port.cluster.pages).filter(wanted).collect();
+        let acquired = || {
+            self.pass();
+            Ok(())
+        };
+        let grant = |page: u32, wanted: PageUse, current: &dyn Fn() -> bool| {
+            (page / 2 + turn).is_multiple_of(2) && self.grant(page, wanted, current())
+        };
+        let Ok(fetched) = self.protocol.fetch_ahead(&self.port, &pages, acquired, grant);
+        self.port.cluster.lock().counts.ahead += u64::from(fetched);
+    }
+
     fn obtain(&self, page: u32, wanted: PageUse) {
         let scans = self.port.cluster.scans();
         let has = |right: Option<PageUse>| match right {
@@ -170,16 +222,11 @@ impl Rank {
             Ok(())
         };
         let grant = |page: u32, wanted: PageUse, current: &dyn Fn() -> bool| {
-            let current = current();
-            let right = &mut self.rights.borrow_mut()[page as usize];
-            if current && *right != Some(PageUse::Stores) {
-                *right = Some(wanted);
-            }
-            current
+            self.grant(page, wanted, current())
         };
         // Some pages come ahead, others do not.
-        let ahead = page + 1..page + 1 + page % 3;
-        let Ok(fetched) = self.protocol.obtain(&self.port, (page, wanted, ahead), acquired, grant);
+        let ahead: Vec<u32> = (page + 1..page + 1 + page % 3).collect();
+        let Ok(fetched) = self.protocol.obtain(&self.port, (page, wanted, &ahead), acquired, grant);
         self.port.cluster.lock().counts.fetches += u64::from(fetched);
     }
 
@@ -330,6 +377,18 @@ impl DepositPort for Port {
         self.read_words(home, at, words)
     }
 
+    fn share(&self, node: u16, words: &[u64], counts: &[u64]) -> Result<(), Infallible> {
+        for &word in words {
+            self.cluster.step(self.thread);
+            self.cluster.lock().nodes[usize::from(node)].words.insert(word, 1);
+        }
+        for &count in counts {
+            self.cluster.step(self.thread);
+            *self.cluster.lock().nodes[usize::from(node)].words.entry(count).or_default() += 1;
+        }
+        Ok(())
+    }
+
     fn read_words(&self, node: u16, at: u64, to: &mut [u64]) -> Result<(), Infallible> {
         for (place, word) in (at..).step_by(8).zip(to) {
             self.cluster.step(self.thread);
@@ -387,29 +446,26 @@ impl DepositPort for Port {
         Ok(())
     }
 
-    fn deposit_runs(
-        &self,
-        home: u16,
-        runs: &[DepositedRun],
-        word: (u64, u64),
-    ) -> Result<(), Infallible> {
+    fn deposit_bytes(&self, home: u16, bytes: &DepositedBytes<'_>) -> Result<(), Infallible> {
+        if let Some(announced) = bytes.announced {
+            self.raise(home, &[announced])?;
+        }
         self.fence();
-        for run in runs {
+        for run in bytes.runs {
             for (first, bytes) in run.diff.runs() {
                 let bytes = bytes.to_vec();
                 self.send(home, 0, Change::Bytes { page: run.page, first, bytes });
             }
         }
-        self.raise(home, &[word])
+        self.raise(home, &[bytes.arrived])?;
+        match &bytes.notices {
+            Some(notices) => self.deposit_notices(home, notices),
+            None => Ok(()),
+        }
     }
 
-    fn deposit_notices(
-        &self,
-        node: u16,
-        parts: &[(u64, Range<usize>)],
-        words: &[u64],
-        (slot, values): (u64, [u64; 3]),
-    ) -> Result<(), Infallible> {
+    fn deposit_notices(&self, node: u16, notices: &DepositedNotices<'_>) -> Result<(), Infallible> {
+        let DepositedNotices { parts, words, slot: (slot, values) } = notices;
         self.fence();
         let mut behind = 0;
         for (at, part) in parts {
@@ -418,7 +474,7 @@ impl DepositPort for Port {
             }
         }
         for place in [1, 2, 0] {
-            let (at, value) = (slot + 8 * place as u64, values[place]);
+            let (at, value) = (*slot + 8 * place as u64, values[place]);
             behind = self.send(node, behind, Change::Word { at, value }) + 1;
         }
         Ok(())

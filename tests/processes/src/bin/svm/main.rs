@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod accesses;
+mod ahead;
 mod own_fetches;
 mod publishing;
 mod random;
@@ -47,6 +48,7 @@ fn run(what: &[String]) -> Result<()> {
             random::run(seed.parse()?, phases.parse()?, threads.parse()?)
         }
         ["fetch-once"] => fetch_once(),
+        ["ahead"] => ahead::ahead(),
         ["own-fetches"] => own_fetches::own_fetches(),
         ["forever", what, folder] => forever(what, Path::new(folder)),
         ["scatter", pages] => scatter(pages.parse()?),

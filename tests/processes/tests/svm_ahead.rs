@@ -1,0 +1,32 @@
+//! Pages that come before they are used, and pages whose stores are not looked for, where ranks
+//! have the protocol.
+
+use crate::svm::{ENGINES, svm};
+
+/// Returns the pages fetched ahead by the last rank, and those found unused.
+fn ahead(options: &str, lab: &str) -> [u64; 2] {
+    let job = svm(&format!("{options} --lab {lab}"), "ahead").with(|command| {
+        command.env("CLUMP_SVM", "deposit");
+    });
+    let ended = job.finish();
+    ended.expect_clean();
+    let line = ended.out.lines().find(|line| line.ends_with(" unused")).unwrap_or_default();
+    let words = line.split([' ', ',']).filter_map(|word| word.parse().ok());
+    words.collect::<Vec<_>>().try_into().unwrap_or_else(|_| panic!("{}", ended.out))
+}
+
+#[test]
+fn what_comes_ahead_is_what_was_written_and_is_dropped_where_nobody_uses_it() {
+    for engine in ENGINES {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
+            let of =
+                |choice: &str| ahead(options, &format!("svm.faults={engine},svm.ahead={choice}"));
+            let [pages, unused] = of("auto");
+            assert!(pages > 0 && unused <= pages, "{engine}, {options}: {pages}, {unused}");
+            assert!(of("history")[0] > 0, "{engine}, {options}");
+            for choice in ["none", "strides"] {
+                assert_eq!(of(choice), [0, 0], "{engine}, {options}, {choice}");
+            }
+        }
+    }
+}
