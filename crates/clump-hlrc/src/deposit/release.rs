@@ -175,7 +175,7 @@ impl Publisher {
             *own = number;
         }
         let by = (self.node.job_rank(), homes);
-        let words = Notices::of(time, by, pages.into_iter()).to_words();
+        let words = Notices::of(time, by, pages).to_words();
         let length = words.len() as u64;
         for reader in self.node.others() {
             if !self.has_room(port, reader, (number, length)) {
