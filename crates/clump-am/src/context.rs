@@ -6,6 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interfaces::Interfaces;
 use crate::thread_number::this_track;
 use clump_boot::Dispatch;
+use clump_os::virtual_thread::VirtualThread;
 use clump_os::{clock, procfs, virtual_thread};
 use clump_shm::job::Death;
 use clump_shm::node::NodeMemory;
@@ -16,7 +17,7 @@ use clump_shm::virtual_time::{self, Actor, End};
 use clump_shm::waiter::SpinPolicy;
 use clump_trace::{Counter, Counters, EventKind, Recorder};
 use clump_transport::{Network, NetworkResources};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Most ranks that the report of a deadlock names.
@@ -51,7 +52,7 @@ pub struct RankContext {
     settings: Settings,
     network: Option<Network>,
     interfaces: Interfaces,
-    trace: Option<Recorder>,
+    trace: Option<Arc<Recorder>>,
     /// The rank's clock, where time is virtual.
     actor: Option<&'static Actor>,
     /// First failure of an endpoint that was closed before anything reported it.
@@ -168,14 +169,22 @@ impl RankContext {
     #[must_use]
     pub fn traced(mut self, recorder: Option<Recorder>) -> Self {
         debug_assert!(self.trace.is_none(), "a rank has one trace");
-        self.trace = recorder;
+        self.trace = recorder.map(Arc::new);
+        self
+    }
+
+    /// Notes the events of this context, of the executor beside a rank, in the trace of the rank.
+    #[must_use]
+    pub fn traced_beside(mut self, rank: &Self) -> Self {
+        debug_assert!(self.trace.is_none() && self.rank == rank.rank, "one trace a rank");
+        self.trace.clone_from(&rank.trace);
         self
     }
 
     /// Returns the rank's trace, if it is traced.
     #[inline]
     pub fn trace(&self) -> Option<&Recorder> {
-        self.trace.as_ref()
+        self.trace.as_deref()
     }
 
     /// Gives the rank a clock of its own, where the time of the job is virtual; before any endpoint
@@ -187,6 +196,9 @@ impl RankContext {
         let Some(actor) = virtual_time::actor(&self.node, self.rank)? else { return Ok(self) };
         debug_assert!(self.network.is_none(), "one machine has all virtual nodes");
         actor.note_send_timeout(self.settings.send_timeout);
+        if let Some(trace) = self.trace.as_mut().and_then(Arc::get_mut) {
+            trace.begin_at(VirtualThread::now_ns(&actor));
+        }
         // Its thread refers to it until the process ends.
         self.actor = Some(Box::leak(Box::new(actor)));
         self.spin_policy = self.spin_policy.sleeping_at_once();
@@ -200,7 +212,7 @@ impl RankContext {
     /// Address space has run out.
     pub fn as_executor(mut self) -> Result<Option<Self>> {
         let Some(actor) = virtual_time::executor(&self.node, self.rank)? else { return Ok(None) };
-        debug_assert!(self.actor.is_none() && self.trace.is_none(), "it is no rank");
+        debug_assert!(self.actor.is_none(), "it is no rank");
         self.actor = Some(Box::leak(Box::new(actor)));
         self.spin_policy = self.spin_policy.sleeping_at_once();
         Ok(Some(self))

@@ -2,6 +2,7 @@
 
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::virtual_poll;
 use std::cell::RefCell;
 use std::time::Duration;
 
@@ -38,6 +39,11 @@ pub trait Pollable {
     /// Returns the time at which the first message is due, in virtual time.
     fn first_due_ns(&self) -> Option<u64> {
         None
+    }
+    /// Returns true if messages that were due are to be handled by the next poll, and true if
+    /// replies wait for room.
+    fn keeps(&self) -> (bool, bool) {
+        (false, false)
     }
     /// Returns true if messages have arrived that are not due yet.
     fn hides_messages(&self) -> bool {
@@ -106,6 +112,10 @@ impl Pollable for RefCell<Core> {
 
     fn first_due_ns(&self) -> Option<u64> {
         self.try_borrow_mut().ok()?.first_due_ns()
+    }
+
+    fn keeps(&self) -> (bool, bool) {
+        self.try_borrow().map_or((false, false), |core| virtual_poll::keeps(&core.handler_context))
     }
 
     fn hides_messages(&self) -> bool {

@@ -73,7 +73,7 @@ impl<'a> ReplyTo<'a> {
         debug_assert!(handler_context.emulates(), "replies are delayed");
         if let Some(actor) = handler_context.context.actor() {
             let stamped = handler_context.charge_reply(actor, to, message);
-            let now_ns = clump_os::clock::now_ns();
+            let (now_ns, remote) = (clump_os::clock::now_ns(), actor.is_far(to));
             handler_context.note_traced_send(to, message, (true, remote), now_ns);
             return self.pass(handler_context, to, &stamped.message(message), message);
         }

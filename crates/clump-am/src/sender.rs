@@ -393,7 +393,8 @@ fn append_in_virtual_time(
             path.count_stamp();
         }
         actor.send(record, actor.number_of(to), message.charged_bytes(), true);
-        handler_context.note_traced_send(to, message, (false, false), clock::now_ns());
+        let remote = actor.is_far(to);
+        handler_context.note_traced_send(to, message, (false, remote), clock::now_ns());
     } else {
         actor.give_up(record);
     }

@@ -34,7 +34,12 @@ pub fn serve(endpoint: &Endpoint, mut step: impl FnMut() -> Result<ServeStep>) -
             ServeStep::Ended => return Ok(()),
             ServeStep::Idle if handled == 0 => {
                 debug_assert!(actor.clock_ns() < u64::MAX, "clocks end before");
-                actor.await_request(polled(endpoint).first_due_ns());
+                let first_due_ns = polled(endpoint).first_due_ns();
+                match polled(endpoint).keeps() {
+                    // Room for replies was made meanwhile.
+                    (true, false) => {}
+                    (_, looks) => actor.await_request(first_due_ns, looks),
+                }
             }
             ServeStep::Idle | ServeStep::Worked => {}
         }

@@ -15,6 +15,7 @@ use crate::reply_to::ReplyTo;
 use crate::thread_number::this_track;
 use clump_os::clock;
 use clump_shm::name::Name;
+use clump_shm::virtual_time::Actor;
 use clump_trace::{EventKind, MessageClass};
 use clump_wire::frame::FrameKind;
 
@@ -52,6 +53,12 @@ impl Delayed {
             Delayed::Local(message) => message.from,
             Delayed::Remote(message) => Name::from_bits(message.route.from),
         }
+    }
+
+    /// Returns the class of the message in traces, where time is virtual.
+    pub(crate) fn class_in_virtual_time(&self, actor: &Actor) -> MessageClass {
+        debug_assert!(matches!(self, Delayed::Local(_)), "all virtual nodes are one machine");
+        MessageClass { remote: actor.is_far(self.from()), ..self.class() }
     }
 
     /// Returns the class of the message in traces.

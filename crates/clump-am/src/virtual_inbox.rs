@@ -46,6 +46,11 @@ impl VirtualInbox {
         !(self.unknown.is_empty() && self.waiting.is_empty() && self.kept.is_empty())
     }
 
+    /// Returns true if messages were due and could not be handled.
+    pub(crate) fn keeps(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
     /// Sorts in the messages whose due time is known by now.
     fn update(&mut self, actor: &Actor) {
         let mut left = Vec::new();

@@ -6,7 +6,9 @@ use crate::emulation::Delayed;
 use crate::error::Result;
 use crate::handler_context::HandlerContext;
 use crate::receiver::Receiver;
+use crate::tracing::HandlerRun;
 use clump_shm::virtual_time::{Actor, CallKind};
+use clump_trace::event::send_key;
 
 /// Begins a poll: waits until all that is due by now has been sent. `after_send`: the send has
 /// charged what came before it.
@@ -51,8 +53,19 @@ pub(crate) fn handle_due(
         && failure.is_none()
         && let Some((arrival, message)) = inbox.take_due(now_ns)
     {
+        let message = Delayed::Local(message);
+        let run = handler_context.context.trace().map(|_| {
+            let class = message.class_in_virtual_time(actor);
+            HandlerRun::begin(message.from().rank(), class, send_key(arrival.sent_ns))
+        });
+        let Delayed::Local(message) = message else { break };
         match handle_local(receiver, handler_context, message, Some((actor, arrival))) {
-            Ok(None) => count += 1,
+            Ok(None) => {
+                if let Some(run) = run {
+                    run.end(&handler_context.context);
+                }
+                count += 1;
+            }
             Ok(Some(Delayed::Local(message))) => kept.push((arrival, message)),
             Ok(Some(Delayed::Remote(_))) => clump_bug::bug!("a message of another node"),
             Err(error) => failure = Some(error),
@@ -63,4 +76,13 @@ pub(crate) fn handle_due(
     }
     debug_assert!(actor.clock_ns() >= now_ns, "clocks go on");
     failure.map_or(Ok(count), Err)
+}
+
+/// Returns true if messages that were due are to be handled by the next poll, and true if replies
+/// wait for room.
+pub(crate) fn keeps(handler_context: &HandlerContext) -> (bool, bool) {
+    let HandlerContext { virtual_inbox, backlog, .. } = handler_context;
+    debug_assert!(backlog.busy || !backlog.ordered, "each poll tries both");
+    let messages = virtual_inbox.as_ref().is_some_and(|inbox| inbox.keeps());
+    (messages, backlog.stuck_queues != 0)
 }

@@ -5,7 +5,7 @@ use crate::meeting::AtBarrier;
 use crate::stage::call::StagedCall;
 use crate::team_state::TeamState;
 use crate::{Team, step};
-use clump_am::{AsContext, ErrorKind, Result};
+use clump_am::{AsContext, ErrorKind, RankContext, Result};
 use clump_os::clock;
 use clump_os::sync::Ordering;
 use clump_trace::{Counter, EventKind, histogram};
@@ -33,7 +33,7 @@ impl Team {
     /// # Errors
     /// Fails if a rank died or left.
     pub fn meet_all(&self) -> Result<()> {
-        let started = clock::cycles();
+        let started = cycles(self.context());
         let mut state = self.state.lock()?;
         self.note_barrier(EventKind::Barrier, state.seq);
         let TeamState { barrier: Some(barrier), seq } = &mut *state else {
@@ -104,7 +104,7 @@ impl Team {
     }
 
     fn count_barrier_wait(&self, started: u64) {
-        let (now, per_us) = (clock::cycles(), clock::cycles_per_us());
+        let (now, per_us) = (cycles(self.context()), clock::cycles_per_us());
         self.count(Counter::BarrierWait, now.wrapping_sub(started) * 1000 / per_us);
         let last = self.last_barrier.swap(now, Ordering::Relaxed);
         if last != 0 {
@@ -113,4 +113,12 @@ impl Team {
             histogram::record(self.post().block.barrier_intervals(), interval_ns);
         }
     }
+}
+
+/// Returns the cycles of a rank's time.
+fn cycles(context: &RankContext) -> u64 {
+    let Some(actor) = context.actor() else { return clock::cycles() };
+    debug_assert!(clock::cycles_per_us() > 0, "time passes");
+    debug_assert!(actor.clock_ns() < u64::MAX / 1_000_000, "a clock of a year");
+    actor.clock_ns().saturating_mul(clock::cycles_per_us()) / 1000
 }

@@ -69,6 +69,13 @@ impl Recorder {
         Ok(recorder)
     }
 
+    /// Begins the trace at the time `now_ns`, of another clock; before the first event.
+    pub fn begin_at(&mut self, now_ns: u64) {
+        debug_assert_eq!(self.claimed(), 0, "no event has been noted");
+        self.start_ns = now_ns;
+        self.memory.words()[HeaderWord::Start as usize].store(now_ns, Ordering::Release);
+    }
+
     /// Records an event at the time `now_ns` of this machine's clock. `of`: the other rank,
     /// details, a value; [`TraceEvent`] defines them.
     pub fn note(&self, now_ns: u64, kind: EventKind, track: u8, of: (u32, u8, u32)) {

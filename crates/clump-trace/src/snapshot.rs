@@ -90,6 +90,19 @@ impl Snapshot {
         self.of_one_path(true)
     }
 
+    /// Returns a copy in which all messages are between nodes.
+    #[must_use]
+    pub fn all_between_nodes(&self) -> Self {
+        let mut all = self.clone();
+        for (role, size, flow) in crate::counter::kinds() {
+            for counter in [Counter::messages(role, size, flow), Counter::bytes(role, size, flow)] {
+                all[counter.over_network()] += std::mem::take(&mut all[counter]);
+            }
+        }
+        debug_assert_eq!(all.within_nodes().messages_sent(), 0, "none is left");
+        all
+    }
+
     fn of_one_path(&self, network: bool) -> Self {
         let mut all = self.clone();
         for (role, size, flow) in crate::counter::kinds() {
@@ -236,6 +249,9 @@ mod tests {
         assert_eq!(sum, all.over_all_paths().messages_sent());
         assert_eq!(within.over_all_paths(), within, "nothing is left of the other path");
         assert_eq!((within[Counter::Polls], between[Counter::Polls]), (9, 9));
+        let moved = all.all_between_nodes();
+        assert_eq!(moved.within_nodes().messages_sent(), 0);
+        assert_eq!(moved.between_nodes().messages_sent(), sum);
     }
 
     #[test]

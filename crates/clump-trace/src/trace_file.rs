@@ -19,6 +19,8 @@ const FIELDS: usize = 11;
 pub(crate) enum HeaderWord {
     /// Events that were noted, those without room included.
     Claimed = 6,
+    /// Time at which the trace begins.
+    Start = 7,
     /// Time at which the rank left.
     End = 10,
 }

@@ -20,9 +20,8 @@ pub(crate) fn start(context: &RankContext) -> crate::Result<Option<JoinHandle<()
         return Ok(None);
     }
     let (node, rank) = (context.node(), context.rank());
-    let Some(own) = RankContext::new(node, rank, Settings::default())?.as_executor()? else {
-        return Ok(None);
-    };
+    let own = RankContext::new(node, rank, Settings::default())?.traced_beside(context);
+    let Some(own) = own.as_executor()? else { return Ok(None) };
     let own = Arc::new(own);
     let (opened, is_open) = mpsc::channel();
     let work = move || {

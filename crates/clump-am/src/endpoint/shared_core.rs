@@ -5,6 +5,7 @@ use crate::error::{ErrorKind, Result};
 use crate::pollable::Pollable;
 use crate::progress::Guarded;
 use crate::thread_number::this_thread;
+use crate::virtual_poll;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -186,6 +187,10 @@ impl Pollable for SharedCore {
 
     fn first_due_ns(&self) -> Option<u64> {
         self.try_lock()?.first_due_ns()
+    }
+
+    fn keeps(&self) -> (bool, bool) {
+        self.try_lock().map_or((false, false), |core| virtual_poll::keeps(&core.handler_context))
     }
 
     fn hides_messages(&self) -> bool {

@@ -4,6 +4,7 @@ use super::{BorrowedEndpoint, EndpointCell};
 use crate::core::Core;
 use crate::error::Result;
 use crate::pollable::Pollable;
+use crate::virtual_poll;
 use std::time::Duration;
 
 impl Pollable for EndpointCell {
@@ -52,6 +53,10 @@ impl Pollable for EndpointCell {
 
     fn first_due_ns(&self) -> Option<u64> {
         self.if_free(false, Core::first_due_ns)
+    }
+
+    fn keeps(&self) -> (bool, bool) {
+        self.if_free(false, |core| virtual_poll::keeps(&core.handler_context))
     }
 
     fn hides_messages(&self) -> bool {

@@ -168,7 +168,7 @@ impl Pass {
                 let kind = if class.bulk { KnobClass::Bulk } else { KnobClass::Short };
                 let Some(name) = timeline.message(rank, &event) else { return };
                 self.sends.send(name, at_ns);
-                let (row, key) = ((scope, kind), u64::from(name.sent));
+                let (row, key) = ((scope, kind), key(name.sent, class));
                 let (to, bytes, waits) = (event.peer, event.value, !class.reply);
                 track.steps.push(Step::Send { to, key, bytes, row, waits });
             }
@@ -176,11 +176,12 @@ impl Pass {
                 let name = timeline.message(rank, &event);
                 let sent = name.and_then(|name| Some((name, self.sends.handle(name, at_ns)?)));
                 track.handlers.push(sent.is_some());
-                let Some((MessageName { from, sent: key, .. }, sent_ns)) = sent else { return };
+                let Some((MessageName { from, sent, .. }, sent_ns)) = sent else { return };
                 let transit_ns = at_ns.saturating_sub(sent_ns);
                 let least = self.least.entry((from, rank)).or_insert(transit_ns);
                 *least = transit_ns.min(*least);
-                track.receive(at_ns, from, u64::from(key), transit_ns);
+                let key = key(sent, MessageClass::of_detail(event.detail));
+                track.receive(at_ns, from, key, transit_ns);
             }
             EventKind::HandleEnd => {
                 track.compute_until(at_ns);
@@ -297,6 +298,12 @@ fn path(event: &TraceEvent, node: u32) -> KnobScope {
         _ => false,
     };
     if remote { KnobScope::Net } else { KnobScope::Shm }
+}
+
+/// Returns the key of a message by the time of sending in its stamp. In virtual time a rank and the
+/// executor beside it may send a request and a reply at once.
+fn key(sent: u32, class: MessageClass) -> u64 {
+    u64::from(class.reply) << 32 | u64::from(sent)
 }
 
 /// Returns the name of a request to an interface.

@@ -13,8 +13,6 @@ use clump_virtual::{CallKind, Compute};
 use std::ops::Deref;
 use std::time::Duration;
 
-/// Time of the clocks at the beginning, so that no time is 0.
-pub(super) const BEGIN_NS: u64 = 1_000_000_000;
 /// First time after which a wait without a known end looks again, because the condition may be one
 /// that nothing announces; and the longest one, or a sixteenth of what it has waited.
 const MIN_NAP_NS: u64 = 50_000;

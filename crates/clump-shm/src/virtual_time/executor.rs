@@ -9,9 +9,13 @@ use clump_os::sync::{Ordering, Ordering::Relaxed};
 use clump_virtual::CallKind;
 use clump_virtual::turn::NEVER;
 use std::ops::Range;
+use std::time::Duration;
 
 /// Index of an executor's endpoint at the first rank of its node: the last.
 const ENDPOINT: u8 = ENDPOINTS as u8 - 1;
+
+/// Longest time after which an executor looks again for room that nothing announces.
+const LOOK: Duration = Duration::from_micros(50);
 
 impl Actor {
     /// Returns the name of the endpoint that executes one-sided operations on a node; `None` where
@@ -35,6 +39,13 @@ impl Actor {
         executor.map_or(name.rank(), |node| self.table.executor_of(node) as u32)
     }
 
+    /// Returns true if an endpoint is of another virtual node.
+    pub fn is_far(&self, name: Name) -> bool {
+        let node = self.node_of(name.rank());
+        debug_assert!(node.is_some(), "the endpoint of a rank");
+        node != Some(self.node())
+    }
+
     /// Charges the execution of a one-sided operation.
     pub fn execute(&self) {
         debug_assert!(self.me >= self.table.node_of.len(), "ranks execute none");
@@ -42,10 +53,11 @@ impl Actor {
     }
 
     /// Lets an executor wait for its next message, or for a word that ranks of its node change.
-    pub fn await_request(&self, first_due_ns: Option<u64>) {
+    /// `looks`: it also looks again after a while, because nothing announces what it waits for.
+    pub fn await_request(&self, first_due_ns: Option<u64>, looks: bool) {
         self.set_first_due(first_due_ns);
         if self.line().changed.load(Relaxed) == 0 && self.end().is_none() {
-            self.suspend(State::Waits, NEVER, None);
+            self.suspend(State::Waits, if looks { self.nap(Some(LOOK)) } else { NEVER }, None);
         }
     }
 

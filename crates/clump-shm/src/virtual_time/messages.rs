@@ -23,6 +23,8 @@ pub struct Arrival {
     pub number: u64,
     /// Its key: the number among the program's own, or that of the message whose handler sent it.
     pub key: u64,
+    /// Time at which it was sent, as its sender's clock showed it.
+    pub sent_ns: u64,
 }
 
 impl PendingMessage {

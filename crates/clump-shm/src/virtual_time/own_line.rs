@@ -1,7 +1,7 @@
 //! The line of an actor in the table of virtual time: its clock, its messages and its turns.
 
 use super::messages::{Arrival, PendingMessage};
-use super::table::{ActorLine, TimeTable};
+use super::table::{ActorLine, BEGIN_NS, TimeTable};
 use super::turns::{End, State, time_of};
 use crate::node::NodeMemory;
 use clump_os::futex;
@@ -84,14 +84,15 @@ impl OwnLine {
     /// Returns the arrival of a message, once its due time is known, and forgets its record.
     pub fn arrival(&self, message: PendingMessage) -> Option<Arrival> {
         let record = self.table.record(message)?;
-        let words = [&record.due_ns, &record.source, &record.number, &record.key];
-        let [due_ns, source, number, key] = words.map(|word| word.load(Relaxed));
+        let words = [&record.due_ns, &record.source, &record.number, &record.key, &record.sent_ns];
+        let [due_ns, source, number, key, sent_ns] = words.map(|word| word.load(Relaxed));
         if due_ns == 0 {
             return None;
         }
         debug_assert_eq!(record.to.load(Relaxed), self.me as u64, "another rank's message");
         self.table.give_back(message);
-        Some(Arrival { due_ns, source, number, key })
+        let sent_ns = BEGIN_NS.saturating_add(sent_ns);
+        Some(Arrival { due_ns, source, number, key, sent_ns })
     }
 
     /// Notes the time of the first message of this rank that is due; `None`: none is known.

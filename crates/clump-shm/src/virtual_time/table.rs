@@ -10,6 +10,8 @@ use clump_os::sync::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use clump_virtual::turn::NEVER;
 use clump_virtual::{Compute, MACHINE_WORDS, Machine};
 
+/// Time of the clocks at the beginning, so that no time is 0.
+pub(super) const BEGIN_NS: u64 = 1_000_000_000;
 /// Most messages whose due time their receivers have not seen yet.
 pub(super) const RECORDS: usize = 1 << 16;
 /// Most NICs: one of each actor within its node, and four of each node.

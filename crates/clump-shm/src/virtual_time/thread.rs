@@ -1,7 +1,8 @@
 //! The clock and the waits of the thread of an actor, as `clump-os` asks for them; calls of the
 //! runtime that make others.
 
-use super::actor::{Actor, BEGIN_NS, EMPTY_POLL_NS, LOOP};
+use super::actor::{Actor, EMPTY_POLL_NS, LOOP};
+use super::table::BEGIN_NS;
 use super::turns::State;
 use clump_os::clock;
 use clump_os::futex;
