@@ -68,7 +68,7 @@ impl Ledger<'_> {
             }
             hosts.push(part.host);
             waits.extend(part.waits);
-            counters.extend(part.counters);
+            counters.extend(self.by_path(part.counters));
             traffic.extend(part.traffic);
             intervals.extend(part.intervals);
             interfaces.extend(part.interfaces);
@@ -86,7 +86,8 @@ impl Ledger<'_> {
         let anyone_joined = counters.iter().any(|all: &Snapshot| all[Counter::Joined] != 0);
         let ns = self.ended_ns.saturating_sub(self.started_ns);
         let wall_ms = std::time::Duration::from_nanos(ns).as_secs_f64() * 1e3;
-        let summary = anyone_joined.then(|| Summary::of_lives(&counters, &of_interfaces));
+        let virtual_ns = virtual_time.as_ref().map(|time| time.ns);
+        let summary = anyone_joined.then(|| summary(&counters, &of_interfaces, virtual_ns));
         let matrix = Some(traffic).filter(|pairs| pairs.len() <= MAX_PAIRS);
         let known = (wall_ms, &counters[..], intervals, matrix);
         let monitors = [&interfaces[..], &stacks[..]];
@@ -113,6 +114,17 @@ impl Ledger<'_> {
         }
     }
 
+    /// Returns the counters of ranks by the paths of their messages. In virtual time ranks of one
+    /// machine are on nodes of their own, though their lanes are those of one.
+    fn by_path(&self, counters: Vec<Snapshot>) -> Vec<Snapshot> {
+        let alone = self.spec.virtual_time.as_ref().map(|time| time.nodes == self.spec.ranks);
+        debug_assert!(alone.is_none() || self.spec.nodes == 1, "one machine has all of them");
+        match alone {
+            Some(true) => counters.iter().map(Snapshot::all_between_nodes).collect(),
+            _ => counters,
+        }
+    }
+
     /// Composes the profile.
     fn profile(
         &self,
@@ -128,7 +140,7 @@ impl Ledger<'_> {
         Profile {
             clump_profile: FORMAT,
             program: self.spec.command_line(),
-            node_of: self.node_of(),
+            node_of: self.spec.modelled_node_of(),
             wall_ms,
             summary,
             counters: counters.to_vec(),
@@ -137,12 +149,6 @@ impl Ledger<'_> {
             interfaces: interfaces.to_vec(),
             stacks: stacks.to_vec(),
         }
-    }
-
-    /// Returns the node of each rank.
-    fn node_of(&self) -> Vec<u32> {
-        let of = |node| self.spec.ranks_of(node).map(move |_| node);
-        (0..self.spec.nodes).flat_map(of).collect()
     }
 
     fn ending(&mut self) -> (u8, JobEnd) {
@@ -221,6 +227,15 @@ impl Ledger<'_> {
         let ends = others.map(|rank| self.watch.end_of(rank));
         let counted = ends.filter(|end| which(*end)).count();
         u32::try_from(counted).unwrap_or(u32::MAX)
+    }
+}
+
+/// Sums up counters, of the lives of the ranks or of a time in ns that is virtual.
+fn summary(counters: &[Snapshot], interfaces: &[Snapshot], virtual_ns: Option<u64>) -> Summary {
+    debug_assert!(virtual_ns.is_none() || interfaces.is_empty(), "none in virtual time");
+    match virtual_ns {
+        Some(ns) => Summary::of(counters, interfaces, ns),
+        None => Summary::of_lives(counters, interfaces),
     }
 }
 

@@ -158,6 +158,17 @@ impl JobSpec {
         nodes.flat_map(|node| self.ranks_of(node).map(move |_| node)).collect()
     }
 
+    /// Returns the node of each rank, the virtual one where time is virtual.
+    pub(crate) fn modelled_node_of(&self) -> Vec<u32> {
+        let virtual_nodes = self.virtual_time.as_ref().map(|time| time.nodes);
+        debug_assert!(virtual_nodes.is_none() || self.nodes == 1, "one machine has all of them");
+        let spread = Self { nodes: virtual_nodes.unwrap_or(self.nodes), ..self.clone() };
+        let of = |node| spread.ranks_of(node).map(move |_| node);
+        let node_of: Vec<u32> = (0..spread.nodes).flat_map(of).collect();
+        debug_assert_eq!(node_of.len(), self.ranks as usize, "each rank has one");
+        node_of
+    }
+
     /// Returns the program's name without its folders, for reports: safe to print.
     pub fn program_name(&self) -> String {
         let path = std::path::Path::new(&self.program);

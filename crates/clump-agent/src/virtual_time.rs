@@ -1,18 +1,19 @@
 //! Virtual time of a job: the machine that its user names, and the report at its end.
 
+use clump_boot::virtual_machine::VirtualMachine;
 use clump_shm::node::NodeMemory;
 use clump_shm::virtual_time::{self, TimePlan};
-use clump_virtual::{ComputePlan, Machine};
+use clump_virtual::ComputePlan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Virtual time of a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VirtualTime {
-    /// The machine's name, for reports.
-    pub name: String,
-    /// The machine file.
-    pub machine: String,
+    /// The machine.
+    pub machine: VirtualMachine,
+    /// Knobs that make it slower, as text; empty: none does.
+    pub knobs: String,
     /// Cost of computation, as text.
     pub compute: String,
     /// Virtual nodes.
@@ -23,9 +24,9 @@ impl VirtualTime {
     /// Returns what the memory of the node holds of it, for ranks on these virtual nodes.
     ///
     /// # Errors
-    /// The machine file or the cost of computation cannot be read.
+    /// The machine file, the knobs or the cost of computation cannot be read.
     pub(crate) fn plan(&self, node_of: Vec<u32>) -> Result<TimePlan, String> {
-        let machine = Machine::read(&self.machine).map_err(|e| format!("{}: {e}", self.name))?;
+        let machine = self.machine.slowed(&self.knobs)?;
         debug_assert!(node_of.is_sorted(), "ranks of a node follow each other");
         debug_assert!(node_of.iter().all(|&node| node < self.nodes), "one of the nodes");
         let ComputePlan { compute, folder } = self.compute.parse()?;
@@ -38,6 +39,8 @@ impl VirtualTime {
 pub struct VirtualTimeReport {
     /// The machine.
     pub machine: String,
+    /// Knobs that make it slower; empty: none does.
+    pub knobs: String,
     /// Source of the costs of computation.
     pub compute: String,
     /// The time at which the last rank ended, in ns.
@@ -62,7 +65,8 @@ impl VirtualTimeReport {
         debug_assert!(sum.ns > 0 || sum.messages == 0, "messages take time");
         debug_assert_eq!(memory.nnodes(), 1, "one machine has all virtual nodes");
         Some(Self {
-            machine: time.name.clone(),
+            machine: time.machine.name.clone(),
+            knobs: time.knobs.clone(),
             compute: time.compute.clone(),
             ns: sum.ns,
             computed_ns: sum.computed_ns,
@@ -75,7 +79,10 @@ impl VirtualTimeReport {
 
     /// Returns the line of the summary; `wall_ms`: the time that the job took here.
     pub(crate) fn line(&self, wall_ms: f64) -> String {
-        let Self { machine, compute, ns, computed_ns, diverged_ns, messages, turns, digest } = self;
+        let Self { compute, ns, computed_ns, diverged_ns, messages, turns, digest, .. } = self;
+        let slower = if self.knobs.is_empty() { "" } else { " with " };
+        let machine = [&self.machine, slower, &self.knobs].concat();
+        debug_assert!(!machine.is_empty(), "it has a name, or the path of its file");
         let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
         let computed = *computed_ns as f64 / 1e9;
         let diverged = match compute.starts_with("replay:") {

@@ -35,6 +35,7 @@ mod nearest;
 mod net_faults;
 mod setting_value;
 mod unknown_variables;
+pub mod virtual_machine;
 
 pub use boot::{Boot, join};
 pub use choices::{

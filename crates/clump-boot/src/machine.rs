@@ -78,17 +78,11 @@ impl MachineFile {
                 path.display()
             );
         }
-        let of = |(name, base): (&str, &BaseParameters)| {
-            let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.3} us", ns / 1e3));
-            let big_g = base.big_g_ns_per_byte.map_or("-".into(), |g| format!("{g:.3} ns/B"));
-            let (o_s, o_r) = (us(base.o_s_ns), us(base.o_r_ns));
-            format!("{name} o {o_s} and {o_r}, g {}, L {}, G {big_g}", us(base.g_ns), us(base.l_ns))
-        };
         let how = match &self.calibration {
             Some(how) => format!("{}, {:.1} processors busy with other work", how.date, how.load),
             None => "at an unknown time and load".into(),
         };
-        let paths = [("shm", &self.shm), ("net", &self.net)].map(of).join("; ");
+        let paths = in_words(&[self.shm, self.net]);
         format!("knobs are set beside {} (calibrated {how}): {paths}", path.display())
     }
 
@@ -122,6 +116,17 @@ impl MachineFile {
         }
         std::fs::write(path, text + "\n").map_err(|e| bad(e.to_string()))
     }
+}
+
+/// Returns parameters within a node and between nodes in words.
+pub(crate) fn in_words([shm, net]: &[BaseParameters; 2]) -> String {
+    let of = |(name, base): (&str, &BaseParameters)| {
+        let us = |ns: Option<f64>| ns.map_or("-".into(), |ns| format!("{:.3} us", ns / 1e3));
+        let big_g = base.big_g_ns_per_byte.map_or("-".into(), |g| format!("{g:.3} ns/B"));
+        let (o_s, o_r) = (us(base.o_s_ns), us(base.o_r_ns));
+        format!("{name} o {o_s} and {o_r}, g {}, L {}, G {big_g}", us(base.g_ns), us(base.l_ns))
+    };
+    [("shm", shm), ("net", net)].map(of).join("; ")
 }
 
 /// Returns a sentence that says what values of knobs are set beside.

@@ -3,10 +3,11 @@
 use crate::machines::Machines;
 use clap::{Args, ValueEnum};
 use clump_agent::{JobSpec, VirtualTime};
+use clump_boot::virtual_machine::VirtualMachine;
 use clump_boot::{Lab, NetDriver};
 use clump_lab::wrong_command::WrongCommand;
 use clump_loggp::KnobTable;
-use clump_virtual::{Compute, ComputePlan, Machine};
+use clump_virtual::{Compute, ComputePlan};
 use clump_wire::Security;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -64,12 +65,12 @@ pub struct Layout {
     /// Let the network seem slower than it is: o (send and receive overhead), g, L, G, added
     /// (+5us) or absolute (5us); scope=shm|net, class=short|bulk|onesided, groups with `;` between
     /// them [default: the value of CLUMP_EMU, else as fast as it is]
-    #[arg(long, value_name = "o=+5us,L=+20us,...", value_parser = knobs)]
-    pub emu: Option<KnobTable>,
+    #[arg(long, value_name = "o=+5us,L=+20us,...")]
+    pub emu: Option<String>,
     /// Run in virtual time, on a machine that need not exist: a name (now1997, clump1997, 10gbe,
-    /// 100gbe, ib) or the path of a machine file; --nodes are its nodes
-    #[arg(long = "virtual", value_name = "MACHINE", value_parser = virtual_machine,
-          conflicts_with_all = ["driver", "ni", "netns", "addresses", "emu"])]
+    /// 100gbe, ib) or the path of a machine file; --nodes are its nodes, and --emu makes it slower
+    #[arg(long = "virtual", value_name = "MACHINE", value_parser = VirtualMachine::find,
+          conflicts_with_all = ["driver", "ni", "netns", "addresses"])]
     pub machine: Option<VirtualMachine>,
     /// With --virtual: cost of computation, `measured`, `fixed:NS` for each part of the program
     /// between two calls, `record:FOLDER` for what is measured and written down, or
@@ -86,37 +87,14 @@ pub struct Layout {
     pub machines: Machines,
 }
 
-/// Reads knobs of the laboratory from the command line.
-fn knobs(text: &str) -> Result<KnobTable, String> {
-    let config = clump_boot::Config::load().map_err(|e| e.to_string())?;
+/// Reads knobs of the laboratory from the command line, beside the parameters of this machine.
+fn knobs(text: &str) -> Result<KnobTable, WrongCommand> {
+    let wrong = |e: clump_boot::Error| WrongCommand::new(e.to_string());
+    let config = clump_boot::Config::load().map_err(wrong)?;
     if let Ok(basis) = clump_boot::machine::basis(&config) {
         clump_os::console::err(&format!("emu: {basis}"));
     }
-    clump_boot::machine::knobs(&config, "--emu", text).map_err(|e| match e {
-        // The parser names the option.
-        clump_boot::Error::BadKnobs { why, .. } => why.to_string(),
-        other => other.to_string(),
-    })
-}
-
-/// A machine for virtual time: its name, and its file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VirtualMachine {
-    name: String,
-    file: String,
-}
-
-/// Finds a machine that comes with clump, or reads a machine file.
-fn virtual_machine(text: &str) -> Result<VirtualMachine, String> {
-    let file = match Machine::built_in(text) {
-        Some(file) => file.to_owned(),
-        None => std::fs::read_to_string(text).map_err(|e| {
-            let names = Machine::names().collect::<Vec<_>>().join(", ");
-            format!("`{text}` is none of {names}, and no machine file can be read there: {e}")
-        })?,
-    };
-    Machine::read(&file).map_err(|e| e.to_string())?;
-    Ok(VirtualMachine { name: text.to_owned(), file })
+    clump_boot::machine::knobs(&config, "--emu", text).map_err(wrong)
 }
 
 /// Reads parameters of studies from the command line.
@@ -249,7 +227,7 @@ impl Layout {
         let cores = clump_os::topology::usable_cores();
         spec.proxies = self.ni.map(|drives| drives.proxies((ranks, nodes), cores));
         spec.cables = self.cables;
-        spec.knobs = self.emu;
+        spec.knobs = self.emu.as_deref().map(knobs).transpose()?;
         spec.settings.extend(self.lab.iter().map(|text| ("lab".to_owned(), text.clone())));
         let addresses = self.addresses.iter().flat_map(|all| all.0);
         spec.addresses = addresses.flatten().collect();
@@ -281,10 +259,11 @@ impl Layout {
         }
         if clump_boot::Config::load().is_ok_and(|config| !config.emu().is_empty()) {
             return Err(WrongCommand::new(
-                "--virtual and CLUMP_EMU: the machine file says how slow the network is",
+                "--virtual and CLUMP_EMU: in virtual time, --emu makes the machine slower",
             ));
         }
-        let VirtualMachine { name, file } = machine.clone();
+        let knobs = self.emu.clone().unwrap_or_default();
+        machine.knobs(&knobs).map_err(|why| WrongCommand::new(format!("--emu: {why}")))?;
         let (mut cpu, nodes) = (self.cpu.clone(), self.nodes);
         if !cpu.folder.is_empty() {
             // Ranks may change their directory.
@@ -294,7 +273,8 @@ impl Layout {
                 folder.ok_or_else(|| WrongCommand::new("--cpu: the path is no text in UTF-8"))?;
         }
         let compute = cpu.to_string();
-        spec.virtual_time = Some(VirtualTime { name, machine: file, compute, nodes });
+        let machine = machine.clone();
+        spec.virtual_time = Some(VirtualTime { machine, knobs, compute, nodes });
         spec.nodes = 1;
         spec.settings.extend(self.lab.iter().map(|text| ("lab".to_owned(), text.clone())));
         Ok(())

@@ -11,6 +11,7 @@ pub mod logp;
 pub mod loss;
 pub mod path;
 pub mod predict;
+mod recording;
 pub mod report;
 pub mod steps;
 pub mod study;

@@ -65,6 +65,7 @@ pub mod time_limit;
 pub mod traces;
 pub mod urgent;
 pub mod verify;
+pub mod virtual_sweep;
 pub mod wire;
 pub mod wrong_command;
 

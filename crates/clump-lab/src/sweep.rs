@@ -5,9 +5,10 @@
 //! alone.
 
 pub use crate::sweep_run::{LockCounts, RunEnd, SweepRun};
+pub use crate::virtual_sweep::{VirtualRun, VirtualSweep};
 
 use crate::line_state::alike;
-use crate::schema::{InstrumentReport, ReportColumn, ReportTable};
+use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
 use rand_xoshiro::SplitMix64;
@@ -35,6 +36,9 @@ pub struct SweepPlan {
     pub seed: u64,
     /// Most runs of a setting.
     pub rounds: usize,
+    /// Virtual time of the runs; `None`: the machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_time: Option<VirtualSweep>,
 }
 
 /// Runs of a setting beside runs at none.
@@ -51,11 +55,22 @@ impl SweepPlan {
     /// Creates a plan; `settings`: texts of the knobs, without the baseline.
     pub fn new(command: Vec<String>, settings: Vec<String>, seed: u64, rounds: usize) -> Self {
         let settings = [String::new()].into_iter().chain(settings).collect();
-        Self { format: FORMAT, command, settings, seed, rounds: rounds.max(FEWEST) }
+        let rounds = rounds.max(FEWEST);
+        Self { format: FORMAT, command, settings, seed, rounds, virtual_time: None }
+    }
+
+    /// Makes time virtual: one run of each setting is all.
+    #[must_use]
+    pub fn in_virtual_time(self, time: VirtualSweep) -> Self {
+        Self { rounds: 1, virtual_time: Some(time), ..self }
     }
 
     /// Returns the settings of one round, in its order: all of them, with baselines between.
     fn round(&self, number: usize) -> Vec<usize> {
+        if self.virtual_time.is_some() {
+            // No run depends on those before it.
+            return (0..self.settings.len()).collect();
+        }
         let mut order: Vec<usize> = (1..self.settings.len()).collect();
         let mut numbers = SplitMix64::seed_from_u64(self.seed ^ (number as u64).rotate_left(32));
         for last in (1..order.len()).rev() {
@@ -172,6 +187,21 @@ impl SweepJournal {
     pub fn waited(&self, setting: usize) -> Option<f64> {
         let of = self.runs.values().filter(|run| run.setting == setting);
         Some(Median::of(of.filter_map(|run| run.waited_s))?.value)
+    }
+
+    /// Returns true if time is virtual: each run is the same.
+    pub fn is_exact(&self) -> bool {
+        self.plan.virtual_time.is_some()
+    }
+
+    /// Returns the run at a setting in virtual time, if it ended cleanly.
+    pub fn virtual_run(&self, setting: usize) -> Option<&VirtualRun> {
+        self.runs.values().find(|run| run.setting == setting)?.virtual_time.as_ref()
+    }
+
+    /// Returns the digits of times: virtual ones are exact, and may be short.
+    fn digits(&self) -> usize {
+        if self.is_exact() { 6 } else { 3 }
     }
 
     /// Returns true if the setting was run, however it ended.
@@ -293,14 +323,24 @@ impl SweepJournal {
         let title = format!("Sweep of {}", self.plan.command.join(" "));
         let runs: Vec<&SweepRun> = self.runs.values().collect();
         let mut report = InstrumentReport::new("sweep", title, &(&self.plan, runs))?;
-        let columns = vec![ReportColumn::ours("time"), ReportColumn::ratio("slowdown")];
+        let mut columns = vec![ReportColumn::ours("time"), ReportColumn::ratio("slowdown")];
+        if self.is_exact() {
+            columns.push(ReportColumn::baseline("computation, all ranks"));
+            columns.push(ReportColumn::baseline("not recorded").in_unit("%", 2));
+        }
         let mut table = ReportTable::new("setting", columns);
         for (setting, text) in self.plan.settings.iter().enumerate() {
             let name = if setting == 0 { "none" } else { text };
             let time = Median::of(self.seconds(setting)).map(Into::into);
             let slowdown = self.slowdown(setting).filter(|_| setting != 0);
             let slowdown = slowdown.map(|slowdown| slowdown.ratio.into());
-            table.row(name, ("s", 3), vec![time, slowdown]);
+            let mut figures = vec![time, slowdown];
+            if self.is_exact() {
+                let run = self.virtual_run(setting);
+                figures.push(run.map(|run| Figure::from(run.computed_ns as f64 / 1e9)));
+                figures.push(run.map(|run| run.diverged_percent().into()));
+            }
+            table.row(name, ("s", self.digits()), figures);
             match self.unclean(setting) {
                 Some(RunEnd::DidNotFinish(seconds)) => {
                     table.notes.push(format!("{name}: did not finish in {seconds:.0} s"));
@@ -315,7 +355,7 @@ impl SweepJournal {
         let (left, done) = (self.left(), self.runs.len());
         let rest = if left == 0 { "complete" } else { "the same command goes on with it" };
         table.notes.push(format!("{done} runs, {left} left at most: {rest}"));
-        table.notes.push(self.time_note().into());
+        table.notes.push(self.time_note());
         table.notes.extend(self.line_note());
         report.tables.push(table);
         Ok(report)
@@ -324,171 +364,19 @@ impl SweepJournal {
 
 impl SweepJournal {
     /// Returns a sentence that says what its times are of.
-    pub fn time_note(&self) -> &'static str {
-        match self.is_of_phases() {
-            true => "times are those of the program's phases, without its serial version",
-            false => "times are those of whole jobs, their start included",
-        }
+    pub fn time_note(&self) -> String {
+        let of = match (self.is_of_phases(), &self.plan.virtual_time) {
+            (true, _) => "times are those of the program's phases, without its serial version",
+            (false, None) => "times are those of whole jobs, their start included",
+            (false, Some(_)) => "times are those of whole jobs",
+        };
+        let virtual_time =
+            self.plan.virtual_time.as_ref().map(|time| {
+                format!("; virtual, on {}, computation {}", time.machine.name, time.cpu)
+            });
+        of.to_owned() + &virtual_time.unwrap_or_default()
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::line_state::LineTimes;
-
-    fn plan() -> SweepPlan {
-        let settings = (1..=7).map(|at| format!("L=+{at}us")).collect();
-        SweepPlan::new(vec!["run".into(), "program".into()], settings, 5, 4)
-    }
-
-    /// Seconds of a machine that becomes slower: 10 % from run to run.
-    fn drift(turn: usize, setting: usize) -> f64 {
-        1.1_f64.powi(i32::try_from(turn).unwrap()) * (1.0 + setting as f64)
-    }
-
-    fn run_on(journal: &mut SweepJournal, most: usize) -> Vec<(usize, usize)> {
-        let mut order = Vec::new();
-        while order.len() < most
-            && let Some((turn, setting)) = journal.next()
-        {
-            let end = RunEnd::Took(drift(turn, setting));
-            journal.add(SweepRun::of((turn, setting), end));
-            order.push((turn, setting));
-        }
-        order
-    }
-
-    #[test]
-    fn a_round_has_every_setting_once_in_its_own_order_and_baselines_between() {
-        let (first, second) = (plan().round(0), plan().round(1));
-        assert_ne!(first, second, "another order");
-        for round in [first, second] {
-            let mut settings: Vec<usize> = round.iter().copied().filter(|&s| s != 0).collect();
-            settings.sort_unstable();
-            assert_eq!(settings, [1, 2, 3, 4, 5, 6, 7]);
-            assert_eq!((round.first(), round.last()), (Some(&0), Some(&0)));
-            assert!(round.split(|&s| s == 0).all(|part| part.len() <= BETWEEN));
-        }
-    }
-
-    #[test]
-    fn runs_of_unlike_states_of_the_machine_are_not_divided_by_each_other() {
-        let mut journal = SweepJournal::new(plan(), 0.0);
-        let near = LineTimes { before_ns: 95.0, after_ns: 100.0 };
-        let far = LineTimes { before_ns: 480.0, after_ns: 500.0 };
-        let change = LineTimes { before_ns: 95.0, after_ns: 480.0 };
-        // A far baseline takes twice as long; the second run at the setting saw a change.
-        let runs =
-            [(0, 1.0, near), (1, 3.0, near), (0, 2.0, far), (1, 9.0, change), (0, 1.0, near)];
-        for (turn, (setting, seconds, lines)) in runs.into_iter().enumerate() {
-            let run = SweepRun::of((turn, setting), RunEnd::Took(seconds));
-            journal.add(SweepRun { lines: Some(lines), ..run });
-        }
-        let slowdown = journal.slowdown(1).unwrap();
-        assert_eq!((slowdown.ratio.value, slowdown.base_s), (3.0, 1.0));
-        let note = journal.line_note().unwrap();
-        assert!(note.contains("95 to 480 ns; 1 runs during a change are left out"), "{note}");
-    }
-
-    #[test]
-    fn a_killed_sweep_goes_on_where_its_journal_ends() {
-        let mut whole = SweepJournal::new(plan(), 0.0);
-        let order = run_on(&mut whole, usize::MAX);
-        let mut part = SweepJournal::new(plan(), 0.0);
-        let mut again = run_on(&mut part, 9);
-        let mut text = serde_json::to_string(&part.plan).unwrap() + "\n";
-        for run in part.runs.values() {
-            text += &(serde_json::to_string(run).unwrap() + "\n");
-        }
-        text += "{\"turn\":9,\"sett";
-        let mut resumed = SweepJournal::read(&text, plan(), 0.0).unwrap();
-        let order_of = |journal: &SweepJournal| {
-            journal.runs.values().map(|run| (run.turn, run.setting)).collect::<Vec<_>>()
-        };
-        assert_eq!(order_of(&resumed), order_of(&part), "the half line is left out");
-        again.extend(run_on(&mut resumed, usize::MAX));
-        assert_eq!(again, order);
-        assert!(resumed.next().is_none() && resumed.left() == 0);
-    }
-
-    #[test]
-    fn baselines_beside_each_run_take_the_drift_out() {
-        let mut journal = SweepJournal::new(plan(), 0.0);
-        run_on(&mut journal, usize::MAX);
-        for setting in 1..=7 {
-            let slowdown = journal.slowdown(setting).unwrap().ratio.value;
-            let expected = 1.0 + setting as f64;
-            assert!((slowdown / expected - 1.0).abs() < 0.2, "{setting}: {slowdown}");
-        }
-    }
-
-    #[test]
-    fn a_slowdown_is_a_ratio_of_sums_and_of_the_phases_where_all_runs_have_them() {
-        let mut journal = SweepJournal::new(plan(), 0.0);
-        // Whole jobs take 1 s more than their phases; the machine becomes twice as slow.
-        for (turn, (setting, phases)) in
-            [(0, 1.0), (1, 4.0), (0, 1.0), (0, 2.0), (1, 6.0), (0, 2.0)].into_iter().enumerate()
-        {
-            let run = SweepRun::of((turn, setting), RunEnd::Took(phases + 1.0));
-            journal.add(SweepRun { phases_s: Some(phases), ..run });
-        }
-        let Slowdown { ratio, base_s } = journal.slowdown(1).unwrap();
-        assert_eq!((ratio.value, ratio.low, ratio.high, base_s), (10.0 / 3.0, 3.0, 4.0, 1.5));
-        assert!(journal.is_of_phases() && journal.was_run(1) && !journal.was_run(2));
-        journal.add(SweepRun::of((6, 2), RunEnd::Took(9.0)));
-        assert!(!journal.is_of_phases());
-        assert_eq!(journal.slowdown(1).unwrap().ratio.value, 12.0 / 5.0);
-    }
-
-    #[test]
-    fn a_setting_that_is_known_or_does_not_finish_is_not_run_again() {
-        let mut journal = SweepJournal::new(plan(), 0.02);
-        let mut runs = [0; 8];
-        while let Some((turn, setting)) = journal.next() {
-            runs[setting] += 1;
-            let end = match setting {
-                3 => RunEnd::DidNotFinish(10.0),
-                5 => RunEnd::Failed(7),
-                6 => RunEnd::Took(drift(turn, setting)),
-                _ => RunEnd::Took(1.0),
-            };
-            let locks = (setting == 3).then_some(LockCounts { acquired: 4, failed: 10 });
-            journal.add(SweepRun { locks, ..SweepRun::of((turn, setting), end) });
-        }
-        assert_eq!(runs[1..], [3, 3, 1, 3, 1, 4, 3]);
-        let text = crate::render::text(&journal.report().unwrap());
-        assert!(
-            text.contains("did not finish in 10 s") && text.contains("ended with code 7"),
-            "{text}"
-        );
-        let locks = "L=+3us: 10 attempts at locks failed, 2.5 per acquired lock";
-        assert!(text.contains(locks), "{text}");
-        let none = LockCounts { acquired: 0, failed: 3 };
-        assert!(none.note().unwrap().contains("none succeeded"));
-        assert_eq!(LockCounts { acquired: 3, failed: 0 }.note(), None);
-    }
-
-    #[test]
-    fn runs_of_journals_without_locks_are_read() {
-        let line = r#"{"turn":1,"setting":2,"end":{"took":1.5}}"#;
-        let run: SweepRun = serde_json::from_str(line).unwrap();
-        assert_eq!(run.locks, None);
-        assert_eq!(serde_json::to_string(&run).unwrap(), line);
-    }
-
-    #[test]
-    fn a_journal_of_another_sweep_or_a_damaged_one_is_refused() {
-        let other = SweepPlan { seed: 6, ..plan() };
-        let line = serde_json::to_string(&other).unwrap() + "\n";
-        assert!(
-            SweepJournal::read(&line, plan(), 0.0).unwrap_err().to_string().contains("another")
-        );
-        let damaged = serde_json::to_string(&plan()).unwrap() + "\n{}\n";
-        assert!(
-            SweepJournal::read(&damaged, plan(), 0.0).unwrap_err().to_string().contains("line 2")
-        );
-        assert!(SweepJournal::read("no plan\n", plan(), 0.0).is_err());
-        assert!(SweepJournal::read("", plan(), 0.0).unwrap().is_empty());
-    }
-}
+mod tests;

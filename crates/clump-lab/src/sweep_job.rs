@@ -26,6 +26,8 @@ pub struct SweepJob<'a> {
     pub output: Option<&'a Path>,
     /// Folder for its traces.
     pub trace: Option<&'a Path>,
+    /// Machine and cost of computation, where time is virtual.
+    pub virtual_time: Option<(&'a str, &'a str)>,
 }
 
 impl SweepJob<'_> {
@@ -41,7 +43,16 @@ impl SweepJob<'_> {
                 job.arg(option).arg(path);
             }
         }
-        job.args(self.command).env(VARIABLE, self.knobs);
+        match self.virtual_time {
+            Some((machine, cpu)) => {
+                job.args(["--virtual", machine, "--cpu", cpu, "--emu", self.knobs, "--json"]);
+                job.env_remove(VARIABLE);
+            }
+            None => {
+                job.env(VARIABLE, self.knobs);
+            }
+        }
+        job.args(self.command);
         let output = match self.output {
             Some(path) => {
                 let file = std::fs::File::create(path);

@@ -1,6 +1,7 @@
 //! One run of a sweep, as its journal keeps it.
 
 use crate::line_state::{LineTimes, alike};
+use crate::virtual_sweep::VirtualRun;
 use clump_trace::{Counter, Profile};
 use serde::{Deserialize, Serialize};
 
@@ -46,7 +47,7 @@ impl LockCounts {
 }
 
 /// One run: a line of the journal.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepRun {
     /// Its number in the order of the plan.
     pub turn: usize,
@@ -67,6 +68,9 @@ pub struct SweepRun {
     /// Round trips between the processors before and after it, where there are two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineTimes>,
+    /// Its virtual time, whose end is that of `end`; `None`: it was the machine's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_time: Option<VirtualRun>,
 }
 
 impl SweepRun {
@@ -80,6 +84,15 @@ impl SweepRun {
 
     /// Creates a run of which nothing but its end is known.
     pub fn of((turn, setting): (usize, usize), end: RunEnd) -> Self {
-        Self { turn, setting, end, locks: None, phases_s: None, waited_s: None, lines: None }
+        Self {
+            turn,
+            setting,
+            end,
+            locks: None,
+            phases_s: None,
+            waited_s: None,
+            lines: None,
+            virtual_time: None,
+        }
     }
 }

@@ -42,5 +42,6 @@ mod temporary;
 mod terminal;
 mod traces;
 mod update_storm;
+mod virtual_sweeps;
 mod virtual_time;
 mod waits;

@@ -55,6 +55,37 @@ fn the_worked_example_ends_when_it_should() {
 }
 
 #[test]
+fn knobs_make_the_machine_slower() {
+    let folder = Folder::new();
+    let machine = machine(&folder, WORKED);
+    let end = |knobs: &str| {
+        let options = format!("--nodes 2 --cpu fixed:0 --emu {knobs}");
+        ends(&job(&machine, &options, &["c10000 q1 a1", "w1"]).finish())[0]
+    };
+    // Two messages: 10 us, and o, L and o for each.
+    assert_eq!(end("o=+100us"), 32_000 + 4 * 100_000);
+    assert_eq!(end("L=100us"), 32_000 + 2 * 95_000);
+    assert_eq!(end("g=100us"), 32_000, "neither rank sends two");
+    assert_eq!(end("o=+100us,scope=shm"), 32_000);
+}
+
+#[test]
+fn a_traced_run_is_the_same_and_its_trace_has_its_time() {
+    let folder = Folder::new();
+    let traces = folder.path().join("t");
+    let traced = format!("--nodes 2 --cpu fixed:100 --trace {}", traces.display());
+    let programs = ["q1 q1 f1 Q b a2 b", "w2 b q0 a1 b"];
+    let run = |options: &str| job("now1997", options, &programs).finish();
+    let (plain, traced) = (run("--nodes 2 --cpu fixed:100"), run(&traced));
+    assert_eq!((ends(&plain), summary(&plain)), (ends(&traced), summary(&traced)));
+    let predicted = Job::command(&format!("lab predict {}", traces.display())).finish();
+    predicted.expect_clean();
+    let residual = "residual of the replay at no setting: +0.000 us";
+    assert!(predicted.out.contains(residual), "{}", predicted.out);
+    assert!(!predicted.out.contains("without their other end"), "{}", predicted.out);
+}
+
+#[test]
 fn ten_runs_on_one_and_two_cores_beside_load_are_one() {
     let programs =
         ["s1 s2 s3 b c70000 w3 b", "s0 b q2 a1 c900 b", "c7000 s0 b w1 b", "s0:5000 b c3 b"];
@@ -104,6 +135,16 @@ fn one_sided_operations_take_the_time_of_their_messages_and_of_their_execution()
     assert_eq!(ends(&done), expected, "{}{}", done.out, done.err);
     assert!(done.out.contains("rank 2 ends at 1054000 saw 2"), "{}", done.out);
     assert!(done.out.contains("saw 2 3"), "{}", done.out);
+}
+
+#[test]
+fn answers_for_which_a_rank_makes_room_late_arrive() {
+    // Answers fill the lane of a rank that computes, so requests behind them wait at the executor.
+    let gets = "g0:1 ".repeat(700) + "c90000000 Q";
+    let done = job("now1997", "--nodes 2 --cpu fixed:0", &["c1", &gets]).finish();
+    assert_eq!(done.code, 0, "{}", done.err);
+    // 700 overheads of sending, the computation, and waits that look again behind it.
+    assert!((92_030_000..112_000_000).contains(&ends(&done)[1]), "{}", done.out);
 }
 
 #[test]
@@ -180,7 +221,8 @@ fn what_is_not_carried_out_is_refused_by_name() {
         assert!(done.err.contains(part), "{}", done.err);
     };
     refused("--nodes 2 --ni proxy:1", "--ni");
-    refused("--nodes 2 --emu o=+5us", "--emu");
+    refused("--nodes 2 --emu o=1us", "takes 2900 ns anyway");
+    refused("--nodes 2 --emu o=+1us,class=bulk", "all classes of messages");
     refused("--cpu replayed", "`measured`, `fixed:NS`");
     refused("--on-death continue", "--on-death continue");
     let missing = job("no-such-machine", "", &["", ""]).finish();

@@ -171,13 +171,7 @@ fn begin_virtual_time(
     time: &VirtualTime,
     memory: &NodeMemory,
 ) -> std::result::Result<(), Refusal> {
-    let spread = JobSpec { nodes: time.nodes, ..spec.clone() };
-    let of_rank = |rank| {
-        let mut nodes = 0..spread.nodes;
-        nodes.find(|&node| spread.ranks_of(node).contains(&rank)).unwrap_or(0)
-    };
-    let plan = time.plan((0..spec.ranks).map(of_rank).collect());
-    let plan = plan.map_err(|why| Refusal::new(why, 2))?;
+    let plan = time.plan(spec.modelled_node_of()).map_err(|why| Refusal::new(why, 2))?;
     debug_assert_eq!(spec.nodes, 1, "one machine has all virtual nodes");
     clump_shm::virtual_time::begin(memory, &plan).map_err(|e| Refusal::new(e, 126))
 }

@@ -8,11 +8,14 @@ use crate::study::points::workload;
 use crate::study::study_plan::{self, MAX_PILOTS, PlannedProgram, StudyPlan};
 use crate::study::{Study, tables};
 use crate::sweep::RunEnd;
+use crate::sweep_job::SweepJob;
 use crate::wrong_command::WrongCommand;
 use crate::{csv, launch, page, render};
 use anyhow::{Context, Result};
+use clump_boot::virtual_machine::VirtualMachine;
 use clump_loggp::KnobScope;
 use clump_os::{clock, console, text_file};
+use clump_virtual::ComputePlan;
 use clump_wire::Security;
 use std::path::{Path, PathBuf};
 
@@ -25,16 +28,16 @@ use std::path::{Path, PathBuf};
     Examples:\n  \
     clump lab study --out study                       every application: about an hour\n  \
     clump lab study --out study --hours 3 --rounds 11\n  \
-    clump lab study --out quick --only radix,radix-collected --hours 0.05"
+    clump lab study --out quick --only radix,radix-collected --hours 0.05\n  \
+    clump lab study --out now --virtual now1997 --only radix,em3d-read,connect      32 nodes of 1997"
 )]
 pub struct StudyArgs {
     /// The folder for everything that is measured and written
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Ranks, each on a node of its own
-    #[arg(short = 'n', long, default_value = "2",
-          value_parser = clap::value_parser!(u32).range(2..=64))]
-    pub ranks: u32,
+    /// Ranks, each on a node of its own [default: 2, or 32 with --virtual]
+    #[arg(short = 'n', long, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub ranks: Option<u32>,
     /// Applications [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub only: Vec<String>,
@@ -55,6 +58,25 @@ pub struct StudyArgs {
     /// Leave the calibration out; the knobs are then absolute beside nothing
     #[arg(long)]
     pub uncalibrated: bool,
+    /// Run in virtual time, on a machine that need not exist: a name, as in now1997, or the path of
+    /// a machine file; each setting is run once, at the settings of paper 001
+    #[arg(long = "virtual", value_name = "MACHINE", value_parser = VirtualMachine::find,
+          conflicts_with_all = ["rounds", "hours", "force", "uncalibrated"])]
+    pub machine: Option<VirtualMachine>,
+    /// With --virtual: cost of computation, `fixed:NS` [default: recorded in a first run of each
+    /// application]
+    #[arg(long, value_name = "COST", requires = "machine")]
+    pub cpu: Option<ComputePlan>,
+    /// With --virtual: work of each application, by its least
+    #[arg(long, value_name = "FACTOR", default_value = "1", requires = "machine",
+          value_parser = factor)]
+    pub work: f64,
+}
+
+impl StudyArgs {
+    fn ranks(&self) -> u32 {
+        self.ranks.unwrap_or(if self.machine.is_some() { 32 } else { 2 })
+    }
 }
 
 /// Runs the command. Returns the exit code.
@@ -65,7 +87,7 @@ pub fn run(args: &StudyArgs) -> Result<u8> {
     let chosen = chosen(&args.only)?;
     std::fs::create_dir_all(&args.out).with_context(|| format!("{}", args.out.display()))?;
     let machine = args.out.join("machine.json");
-    if !args.uncalibrated && !machine.is_file() {
+    if args.machine.is_none() && !args.uncalibrated && !machine.is_file() {
         console::err("study: calibrating");
         let (_, refused) = calibrate::save(&machine, (Security::default(), None), args.force)?;
         if let Some(why) = refused {
@@ -89,6 +111,12 @@ pub fn run(args: &StudyArgs) -> Result<u8> {
     }
     write_all(args, &files)?;
     Ok(0)
+}
+
+/// Reads a factor of the work.
+fn factor(text: &str) -> Result<f64, String> {
+    let factor = text.parse().ok().filter(|factor| (0.001..=1e6).contains(factor));
+    factor.ok_or_else(|| "a number from 0.001 to 1000000".into())
 }
 
 /// Reads a time in hours.
@@ -123,7 +151,8 @@ fn plan(args: &StudyArgs, file: &Path, chosen: &[StudyApplication]) -> Result<Op
         let text = text_file::read(file, MAX_BYTES)?;
         let plan: StudyPlan = serde_json::from_str(&text).context("the plan is damaged")?;
         let programs = plan.programs.iter().map(|one| one.name.as_str());
-        let same = (plan.ranks, plan.rounds <= args.rounds) == (args.ranks, true)
+        let same = (plan.ranks, plan.rounds <= args.rounds) == (args.ranks(), true)
+            && plan.virtual_machine == args.machine
             && programs.eq(chosen.iter().map(|one| one.name));
         if !same || plan.clump_study != study_plan::FORMAT {
             let why = format!("{} has another study; name another folder", args.out.display());
@@ -132,12 +161,13 @@ fn plan(args: &StudyArgs, file: &Path, chosen: &[StudyApplication]) -> Result<Op
         return Ok(Some(plan));
     }
     let limit_s = args.hours.map(|hours| hours * 3600.0);
-    let (ranks, rounds) = (args.ranks, args.rounds.max(3));
+    let (ranks, rounds) = (args.ranks(), args.rounds.max(3));
     let mut plan = StudyPlan {
         clump_study: study_plan::FORMAT,
         ranks,
         rounds,
         limit_s,
+        virtual_machine: args.machine.clone(),
         ..StudyPlan::default()
     };
     for (at, application) in chosen.iter().enumerate() {
@@ -147,7 +177,14 @@ fn plan(args: &StudyArgs, file: &Path, chosen: &[StudyApplication]) -> Result<Op
             at + 1,
             chosen.len()
         ));
-        let Some(planned) = pilot(args, application)? else { return Ok(None) };
+        let planned = match &args.machine {
+            None => pilot(args, application)?,
+            Some(_) => {
+                let amount = application.scaled(application.first, args.work);
+                Some(PlannedProgram::in_virtual_time(application.name, amount))
+            }
+        };
+        let Some(planned) = planned else { return Ok(None) };
         plan.programs.push(planned);
     }
     if !plan.fit() {
@@ -169,8 +206,9 @@ fn pilot(args: &StudyArgs, application: &StudyApplication) -> Result<Option<Plan
     let mut amount = application.first;
     let mut tries = 1;
     loop {
-        let command = application.command(&program, args.ranks, amount);
-        let measured = sweep::measured(&command, "", args.limit, &beside)?;
+        let command = application.command(&program, args.ranks(), amount);
+        let job = SweepJob { command: &command, limit_s: args.limit, ..SweepJob::default() };
+        let measured = sweep::measured(job, &beside)?;
         let Some((run, profile)) = measured else { return Ok(None) };
         let RunEnd::Took(wall_s) = run.end else {
             anyhow::bail!(
@@ -215,25 +253,32 @@ fn sweep_of(
         budget,
         limit: args.limit,
         seed: 1,
+        machine: args.machine.clone(),
+        cpu: args.cpu.clone(),
         json: false,
-        command: application.command(&program, args.ranks, planned.amount),
+        command: application.command(&program, args.ranks(), planned.amount),
     })
 }
 
 fn write_all(args: &StudyArgs, files: &[PathBuf]) -> Result<()> {
     let (mut report, figures) = tables::report(&Study::read(files)?)?;
     report.title = format!(
-        "Sensitivity to overhead, gap, latency and bandwidth: {} ranks on as many nodes",
-        args.ranks
+        "Sensitivity to overhead, gap, latency and bandwidth: {} ranks on as many nodes{}",
+        args.ranks(),
+        args.machine
+            .as_ref()
+            .map(|of| format!(" of {}, virtual time", of.name))
+            .unwrap_or_default()
     );
     let cores = clump_os::topology::usable_cores();
-    if args.ranks as usize > cores
+    if args.machine.is_none()
+        && args.ranks() as usize > cores
         && let Some(table) = report.tables.last_mut()
     {
         table.notes.push(format!(
             "{} ranks share {cores} cores: this shows that everything works, and no slowdown \
              of it is one of the network",
-            args.ranks
+            args.ranks()
         ));
     }
     let write = |name: &str, text: &str| {
@@ -273,6 +318,23 @@ mod tests {
     }
 
     #[test]
+    fn a_study_in_virtual_time_sweeps_each_application_on_32_nodes() {
+        let words = ["lab", "study", "--out", "o", "--virtual", "now1997", "--work", "0.5"];
+        let Command::Study(args) = parse(&words) else { panic!("another command") };
+        let folder = clump_os::scratch::Scratch::new(&std::env::temp_dir(), "study").unwrap();
+        let file = folder.path().join("plan.json");
+        let radb = chosen(&["radb".into()]).unwrap();
+        let plan = plan(&args, &file, &radb).unwrap().unwrap();
+        let planned = &plan.programs[0];
+        let sweep = sweep_of(&args, &plan, planned, (Path::new("o/radb.jsonl"), None)).unwrap();
+        assert_eq!(sweep.machine, args.machine);
+        let command = sweep.command.join(" ");
+        assert!(command.starts_with("-n 32 --nodes 32 -- "), "{command}");
+        assert!(command.ends_with(" app radb --keys 262144 --json"), "{command}");
+        assert_eq!(sweep.knob[0], "o=+1us,+2us,+5us,+10us,+20us,+50us,+100us");
+    }
+
+    #[test]
     fn hours_are_a_number_of_some() {
         assert_eq!((hours("0.5"), hours("12")), (Ok(0.5), Ok(12.0)));
         for wrong in ["", "-1", "0", "NaN", "inf", "an hour"] {
@@ -290,7 +352,8 @@ mod tests {
         let radb = chosen(&args.only).unwrap();
         let programs = vec![PlannedProgram::new("radb", 5, 1.0, clump_loggp::Workload::default())];
         let ranks = 2;
-        let known = StudyPlan { clump_study: 1, ranks, rounds: 4, limit_s: None, programs };
+        let known =
+            StudyPlan { clump_study: 1, ranks, rounds: 4, programs, ..StudyPlan::default() };
         let file = folder.path().join("plan.json");
         std::fs::write(&file, serde_json::to_string(&known).unwrap()).unwrap();
         assert_eq!(plan(&args, &file, &radb).unwrap().as_ref(), Some(&known));

@@ -1,18 +1,26 @@
 //! `clump lab sweep`: options, runs, journal.
 
+use crate::command::recording::{self, INTERRUPTED};
 use crate::line_state::LineWatch;
 use crate::progress::JobProgress;
 use crate::study::input::{MAX_BYTES, profile_beside};
 use crate::study::replays::{SweepReplay, replay_beside};
-use crate::sweep::{LockCounts, RunEnd, SweepJournal, SweepPlan, SweepRun};
+use crate::sweep::{
+    LockCounts, RunEnd, SweepJournal, SweepPlan, SweepRun, VirtualRun, VirtualSweep,
+};
 use crate::sweep_job::SweepJob;
+use crate::virtual_sweep::RECORDED;
 use crate::wrong_command::WrongCommand;
-use anyhow::{Context, Result};
+use anyhow::{Context, Error, Result, bail};
 use clump_boot::Config;
+use clump_boot::virtual_machine::VirtualMachine;
+use clump_loggp::KnobTable;
 use clump_loggp::knobs::settings;
 use clump_os::scratch::Scratch;
 use clump_os::{clock, console, text_file};
 use clump_trace::{Counter, Profile};
+use clump_virtual::ComputePlan;
+use serde_json::Value;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -25,7 +33,8 @@ use std::path::{Path, PathBuf};
     run is traced, for what the critical path predicts.\n\n\
     Examples:\n  \
     clump lab sweep --knob L=+5us..+80us/5 --out l.jsonl -- -n 4 --nodes 2 ./program its-args\n  \
-    clump lab sweep --knob o=+1us,+5us,+20us --knob g=5us,20us --with scope=net --out s.jsonl -- -n 2 ./program"
+    clump lab sweep --knob o=+1us,+5us,+20us --knob g=5us,20us --with scope=net --out s.jsonl -- -n 2 ./program\n  \
+    clump lab sweep --virtual now1997 --knob o=+1us..+100us/7 --out v.jsonl -- -n 32 --nodes 32 clump app radix --json"
 )]
 pub struct SweepArgs {
     /// A knob and its settings: a list (L=+5us,+10us) or a range (L=+5us..+80us/5)
@@ -53,6 +62,14 @@ pub struct SweepArgs {
     /// Number from which the order of runs follows
     #[arg(long, default_value = "1")]
     pub seed: u64,
+    /// Run in virtual time, on a machine that need not exist: a name, as in now1997, or the path of
+    /// a machine file; each setting is run once, since each run is the same
+    #[arg(long = "virtual", value_name = "MACHINE", value_parser = VirtualMachine::find)]
+    pub machine: Option<VirtualMachine>,
+    /// With --virtual: cost of computation, `fixed:NS` or `replay:FOLDER` [default: recorded in a
+    /// first run, beside the journal]
+    #[arg(long, value_name = "COST", requires = "machine")]
+    pub cpu: Option<ComputePlan>,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -76,10 +93,16 @@ pub fn run(args: &SweepArgs) -> Result<u8> {
 /// # Errors
 /// As for [`run`].
 pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
-    let plan = SweepPlan::new(args.command.clone(), texts(args)?, args.seed, args.rounds);
-    let (mut journal, mut file) = open(&args.out, plan, args.precision / 100.0)
+    let (mut journal, mut file) = open(&args.out, plan(args)?, args.precision / 100.0)
         .with_context(|| format!("the journal {}", args.out.display()))?;
-    console::err(&format!("sweep: {}", clump_boot::machine::basis(&Config::load()?)?));
+    console::err(&format!("sweep: {}", basis(args)?));
+    let Some(cpu) = recording::ready(&args.out, &journal, args.limit)? else { return Ok(None) };
+    let job = SweepJob {
+        command: &args.command,
+        limit_s: args.limit,
+        virtual_time: args.machine.as_ref().map(|machine| (&*machine.name, &*cpu)),
+        ..SweepJob::default()
+    };
     let (begun, before) = (clock::now_ns(), journal.len());
     let mut progress = JobProgress::new("sweep", journal.len() + journal.left());
     while let Some((turn, setting)) = journal.next() {
@@ -92,8 +115,9 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
         let text = if text.is_empty() { "no setting" } else { text };
         let what = format!("{text}, {left_s} left at most");
         progress.update(journal.len() + 1, journal.len() + journal.left().max(1), &what);
-        let Some(run) = one(args, (turn, setting), &journal.plan.settings[setting])? else {
-            console::err("sweep: interrupted; the same command goes on with it");
+        let job = SweepJob { knobs: &journal.plan.settings[setting], ..job };
+        let Some(run) = one(job, &args.out, (turn, setting))? else {
+            console::err(INTERRUPTED);
             return Ok(None);
         };
         write_line(&mut file, &serde_json::to_string(&run)?)?;
@@ -101,8 +125,8 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
     }
     drop(progress);
     // Only a program that ends by itself is traced.
-    if journal.time(0).is_some() && replay(args, &journal.plan)?.is_none() {
-        console::err("sweep: interrupted; the same command goes on with it");
+    if journal.time(0).is_some() && replay(job, args, &journal.plan)?.is_none() {
+        console::err(INTERRUPTED);
         return Ok(None);
     }
     Ok(Some(journal))
@@ -119,15 +143,17 @@ fn left_s(begun_ns: u64, done: usize, left: usize) -> String {
     }
 }
 
-/// Makes a run at a setting; `None` if the user interrupts. The profile of a run at no setting
+/// Makes a run of a setting; `None` if the user interrupts. The profile of a run at no setting
 /// stays beside the journal.
-fn one(args: &SweepArgs, (turn, setting): (usize, usize), knobs: &str) -> Result<Option<SweepRun>> {
-    let kept = profile_beside(&args.out);
-    let watch = LineWatch::begin();
-    let Some((run, profile)) = measured(&args.command, knobs, args.limit, &kept)? else {
-        return Ok(None);
-    };
-    let lines = watch.end();
+fn one(
+    job: SweepJob<'_>,
+    journal: &Path,
+    (turn, setting): (usize, usize),
+) -> Result<Option<SweepRun>> {
+    let kept = profile_beside(journal);
+    let watch = job.virtual_time.is_none().then(LineWatch::begin);
+    let Some((run, profile)) = measured(job, &kept)? else { return Ok(None) };
+    let lines = watch.and_then(LineWatch::end);
     // Only a run that ended cleanly leaves its profile: others say too little.
     if setting == 0 && matches!(run.end, RunEnd::Took(_)) {
         let profile = profile.context("a run has left no profile")?;
@@ -137,33 +163,32 @@ fn one(args: &SweepArgs, (turn, setting): (usize, usize), knobs: &str) -> Result
     Ok(Some(SweepRun { turn, setting, lines, ..run }))
 }
 
-/// Makes a run of a command with these knobs, and returns it with its profile; `None` if the user
-/// interrupts. Files that are there meanwhile have names that begin like `beside`.
+/// Makes a run of a job, and returns it with its profile; `None` if the user interrupts. Files that
+/// are there meanwhile have names that begin like `beside`.
 ///
 /// # Errors
 /// It cannot be started.
-pub fn measured(
-    command: &[String],
-    knobs: &str,
-    limit_s: u64,
-    beside: &Path,
-) -> Result<Option<(SweepRun, Option<Profile>)>> {
+pub fn measured(job: SweepJob<'_>, beside: &Path) -> Result<Option<(SweepRun, Option<Profile>)>> {
     let (part, output) = (beside.with_extension("part"), beside.with_extension("out"));
-    let (profile, printed) = (Some(part.as_path()), Some(output.as_path()));
-    let job = SweepJob { command, knobs, limit_s, profile, output: printed, trace: None };
+    let job = SweepJob { profile: Some(&part), output: Some(&output), ..job };
     let end = job.run()?;
     let text = text_file::read(&part, MAX_BYTES).ok();
     let profile = text.and_then(|text| serde_json::from_str::<Profile>(&text).ok());
     let printed = text_file::read(&output, MAX_BYTES).unwrap_or_default();
     let _ = (std::fs::remove_file(&output), std::fs::remove_file(&part));
-    let run = |end| SweepRun {
-        locks: profile.as_ref().map(LockCounts::of),
-        phases_s: phases_s(&printed),
-        waited_s: profile.as_ref().and_then(waited_s),
-        ..SweepRun::of((0, 0), end)
+    let Some(end) = end else { return Ok(None) };
+    let locks = profile.as_ref().map(LockCounts::of);
+    let run = SweepRun { locks, phases_s: phases_s(&printed), ..SweepRun::of((0, 0), end) };
+    if job.virtual_time.is_none() {
+        let waited_s = profile.as_ref().and_then(waited_s);
+        return Ok(Some((SweepRun { waited_s, ..run }, profile)));
+    }
+    let (end, virtual_time) = match (end, VirtualRun::of_printed(&printed)) {
+        (RunEnd::Took(_), None) => bail!("a run has reported no virtual time"),
+        (RunEnd::Took(_), Some((seconds, time))) => (RunEnd::Took(seconds), Some(time)),
+        (end, _) => (end, None),
     };
-    let run = end.map(run);
-    Ok(run.map(|run| (run, profile)))
+    Ok(Some((SweepRun { end, virtual_time, ..run }, profile)))
 }
 
 /// Phase of clump's applications that is no part of the parallel program, and sends nothing.
@@ -172,10 +197,13 @@ const SERIAL: &str = "serial version";
 /// Returns the sum of the phases that a program has printed last, as applications of clump do with
 /// `--json`: an object with `phases`, a list of names and seconds. The serial version is left out.
 fn phases_s(printed: &str) -> Option<f64> {
-    let last = printed.lines().rev().find(|line| line.starts_with('{'))?;
-    let report: serde_json::Value = serde_json::from_str(last).ok()?;
+    let mut objects = printed.lines().rev().filter(|line| line.starts_with('{'));
+    let report = objects.find_map(|line| {
+        let object = serde_json::from_str::<Value>(line).ok()?;
+        object.get("phases").is_some().then_some(object)
+    })?;
     let phases = report.get("phases")?.as_array()?.iter();
-    let phases = phases.filter(|phase| phase.get(0).and_then(|name| name.as_str()) != Some(SERIAL));
+    let phases = phases.filter(|phase| phase.get(0).and_then(Value::as_str) != Some(SERIAL));
     phases.map(|phase| phase.get(1)?.as_f64()).sum()
 }
 
@@ -188,7 +216,7 @@ fn waited_s(profile: &Profile) -> Option<f64> {
 
 /// Traces a run at no setting, plays it at every setting of the plan, and leaves what that predicts
 /// beside the journal, unless it is there; `None` if the user interrupts.
-fn replay(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<()>> {
+fn replay(job: SweepJob<'_>, args: &SweepArgs, plan: &SweepPlan) -> Result<Option<()>> {
     let file = replay_beside(&args.out);
     let known = text_file::read(&file, MAX_BYTES).ok();
     let known = known.and_then(|text| serde_json::from_str::<SweepReplay>(&text).ok());
@@ -199,7 +227,7 @@ fn replay(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<()>> {
     let made = if args.command.iter().any(remote) {
         SweepReplay::missing(plan, "ranks of other machines write their traces there")
     } else {
-        let Some(made) = traced(args, plan)? else { return Ok(None) };
+        let Some(made) = traced(job, args, plan)? else { return Ok(None) };
         made
     };
     std::fs::write(&file, serde_json::to_string(&made)? + "\n")
@@ -208,27 +236,18 @@ fn replay(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<()>> {
 }
 
 /// Traces a run, and plays it.
-fn traced(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<SweepReplay>> {
+fn traced(job: SweepJob<'_>, args: &SweepArgs, plan: &SweepPlan) -> Result<Option<SweepReplay>> {
     // Beside the journal: traces are large, and many folders for temporary files are memory.
     let beside = args.out.parent().filter(|folder| !folder.as_os_str().is_empty());
     let scratch = Scratch::new(beside.unwrap_or(Path::new(".")), "sweep")?;
     console::err("sweep: a traced run, for M5");
     let folder = scratch.path().join("traces");
-    let job = SweepJob {
-        command: &args.command,
-        knobs: "",
-        limit_s: args.limit,
-        profile: None,
-        output: None,
-        trace: Some(&folder),
-    };
+    let job = SweepJob { trace: Some(&folder), ..job };
     Ok(match job.run()? {
         None => None,
         Some(RunEnd::Took(_)) => {
-            let config = Config::load()?;
-            let knobs = plan.settings.iter().skip(1);
-            let knobs = knobs.map(|text| clump_boot::machine::knobs(&config, "--knob", text));
-            let knobs = knobs.collect::<Result<Vec<_>, _>>()?;
+            let knobs = plan.settings.iter().skip(1).map(|text| knobs(args, text));
+            let knobs = knobs.collect::<Result<Vec<_>>>()?;
             Some(SweepReplay::of_traces(plan, &folder, &knobs))
         }
         Some(RunEnd::Failed(code)) => {
@@ -240,15 +259,48 @@ fn traced(args: &SweepArgs, plan: &SweepPlan) -> Result<Option<SweepReplay>> {
     })
 }
 
+/// Returns the plan of a sweep.
+fn plan(args: &SweepArgs) -> Result<SweepPlan> {
+    let plan = SweepPlan::new(args.command.clone(), texts(args)?, args.seed, args.rounds);
+    let Some(machine) = &args.machine else { return Ok(plan) };
+    let cpu = match &args.cpu {
+        None => RECORDED.to_owned(),
+        Some(cpu) if cpu.compute.is_measured() => {
+            let why = "--cpu: what is measured differs from run to run; `fixed:NS` and \
+                       `replay:FOLDER` do not, nor does what the sweep records (the default)";
+            return Err(WrongCommand::new(why).into());
+        }
+        Some(cpu) => cpu.to_string(),
+    };
+    Ok(plan.in_virtual_time(VirtualSweep { machine: machine.clone(), cpu }))
+}
+
+/// Returns a sentence that says what values of knobs are set beside.
+fn basis(args: &SweepArgs) -> Result<String> {
+    match &args.machine {
+        Some(machine) => machine.basis().map_err(Error::msg),
+        None => Ok(clump_boot::machine::basis(&Config::load()?)?),
+    }
+}
+
+/// Reads the knobs of a setting.
+fn knobs(args: &SweepArgs, text: &str) -> Result<KnobTable> {
+    match &args.machine {
+        Some(machine) => {
+            Ok(machine.knobs(text).map_err(|why| WrongCommand::new(format!("--knob: {why}")))?)
+        }
+        None => Ok(clump_boot::machine::knobs(&Config::load()?, "--knob", text)?),
+    }
+}
+
 /// Returns the texts of all settings.
 fn texts(args: &SweepArgs) -> Result<Vec<String>> {
-    let config = Config::load()?;
     let mut texts = Vec::new();
     for knob in &args.knob {
         for setting in settings(knob).with_context(|| format!("--knob {knob}"))? {
             let with = args.with.as_ref().map(|with| format!(",{with}")).unwrap_or_default();
             let text = setting + &with;
-            clump_boot::machine::knobs(&config, "--knob", &text)?;
+            knobs(args, &text)?;
             texts.push(text);
         }
     }

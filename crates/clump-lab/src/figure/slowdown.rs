@@ -30,6 +30,8 @@ pub struct MeasuredPoint {
     pub across: f64,
     /// The slowdown.
     pub slowdown: Median,
+    /// True if each run has this slowdown.
+    pub is_exact: bool,
 }
 
 /// The curve of one program.
@@ -187,8 +189,8 @@ impl SlowdownChart {
         for point in &curve.measured {
             let Median { value, low, high, samples } = point.slowdown;
             let (x, y) = (frame.x(point.across), frame.y(value));
-            // One run is no measurement: hollow.
-            let fill = if samples == 1 { "none" } else { colour };
+            // One run is no measurement: hollow. In virtual time it is all there is to know.
+            let fill = if samples == 1 && !point.is_exact { "none" } else { colour };
             let _ = writeln!(
                 out,
                 r#"<line x1="{x:.1}" y1="{:.1}" x2="{x:.1}" y2="{:.1}" stroke="{colour}" stroke-width="2"/><circle cx="{x:.1}" cy="{y:.1}" r="4" stroke="{colour}" fill="{fill}"><title>{}</title></circle>"#,
@@ -208,6 +210,7 @@ impl SlowdownChart {
         let (name, setting, what) = (&curve.name, plain(point.across), &self.across);
         let of = format!("{name}: {what} {setting}: {value:.2} times as long");
         let runs = match samples {
+            _ if point.is_exact => String::new(),
             1 => " (one run)".to_owned(),
             runs => format!(" ({low:.2} to {high:.2}, {runs} runs)"),
         };
@@ -279,7 +282,8 @@ mod tests {
     use super::*;
 
     fn measured(across: f64, [value, low, high]: [f64; 3], samples: usize) -> MeasuredPoint {
-        MeasuredPoint { across, slowdown: Median { value, low, high, samples } }
+        let slowdown = Median { value, low, high, samples };
+        MeasuredPoint { across, slowdown, is_exact: false }
     }
 
     fn chart() -> SlowdownChart {
@@ -305,6 +309,17 @@ mod tests {
         let hollow: Vec<_> = dots.map(|line| line.contains("fill=\"none\"><title>")).collect();
         assert_eq!(hollow, [false, true], "one run is drawn hollow");
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn one_run_in_virtual_time_is_drawn_as_what_is_known() {
+        let mut chart = chart();
+        for point in &mut chart.curves[0].measured {
+            point.is_exact = true;
+        }
+        let svg = chart.svg().unwrap();
+        assert!(!svg.contains("fill=\"none\"><title>"), "{svg}");
+        assert!(svg.contains("3.00 times as long; "), "{svg}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ fn finding(name: &str, points: &[SweepPoint]) -> Option<String> {
         let of = points.iter().filter(|point| point.knob == knob);
         let measured: Vec<_> = of.filter_map(|point| Some((point, point.slowdown?))).collect();
         let Some((point, slowdown)) = measured.last() else { continue };
-        match slowdown.value >= SENSITIVE && is_certain(slowdown) {
+        match slowdown.value >= SENSITIVE && (point.is_exact || is_certain(slowdown)) {
             true => strong.push((slowdown.value, knob.symbol(), setting(&point.text))),
             false => weak.push(knob.symbol()),
         }

@@ -2,7 +2,6 @@
 
 use crate::study::input::{StudiedProgram, Study};
 use crate::sweep::{RunEnd, SweepJournal};
-use clump_boot::machine::MachineFile;
 use clump_loggp::knobs::KnobTable;
 use clump_loggp::{
     AddedTimes, BaseParameters, KnobClass, KnobScope, Knobs, Median, Model, Workload,
@@ -77,6 +76,8 @@ pub struct SweepPoint {
     pub time_s: Option<Median>,
     /// True if it was run.
     pub was_run: bool,
+    /// True if its time is virtual: each run is the same.
+    pub is_exact: bool,
     /// Time for which ranks waited for processors beyond that at no setting, in s.
     pub waited_s: f64,
     /// Time over that of the runs at no setting beside it.
@@ -105,26 +106,21 @@ impl SweepPoint {
 
 /// Returns the points of all sweeps of a program, by knob and setting.
 pub fn points(study: &Study, program: &StudiedProgram) -> Vec<SweepPoint> {
-    let machine = study.machine.clone().unwrap_or_default();
-    let of = |journal| points_of(journal, program, &machine);
+    let of = |journal| points_of(journal, program, study);
     let mut all: Vec<_> = program.sweeps.iter().flat_map(of).collect();
     all.sort_by(|a, b| a.knob.cmp(&b.knob).then(a.setting().total_cmp(&b.setting())));
     all
 }
 
-fn points_of(
-    journal: &SweepJournal,
-    program: &StudiedProgram,
-    machine: &MachineFile,
-) -> Vec<SweepPoint> {
+fn points_of(journal: &SweepJournal, program: &StudiedProgram, study: &Study) -> Vec<SweepPoint> {
     let Some(base) = journal.time(0) else { return Vec::new() };
     let profile = program.profile.as_ref();
+    let bases = bases(journal, study);
     let waited = journal.waited(0).unwrap_or(0.0);
     let replay = program.replays.iter().find(|replay| replay.command == journal.plan.command);
     let mut points = Vec::new();
     for (setting, text) in journal.plan.settings.iter().enumerate().skip(1) {
         let Some(knob) = Knob::of(text) else { continue };
-        let bases = [machine.shm, machine.net];
         let Ok(table) = KnobTable::parse(text, &bases) else { continue };
         let slowdown = journal.slowdown(setting);
         let base_s = slowdown.map_or(base.value, |slowdown| slowdown.base_s);
@@ -151,12 +147,22 @@ fn points_of(
             base_s,
             time_s: journal.time(setting),
             was_run: journal.was_run(setting),
+            is_exact: journal.is_exact(),
             waited_s: (journal.waited(setting).unwrap_or(waited) - waited).max(0.0),
             slowdown: slowdown.map(|slowdown| slowdown.ratio),
             predicted: knob.models().iter().filter_map(predict).collect(),
         });
     }
     points
+}
+
+/// Returns the parameters that the settings of a sweep are beside, within a node and between nodes:
+/// of its virtual machine, or of this one.
+fn bases(journal: &SweepJournal, study: &Study) -> [BaseParameters; 2] {
+    let of_virtual = journal.plan.virtual_time.as_ref();
+    let of_virtual = of_virtual.and_then(|time| time.machine.bases().ok());
+    let of_this = study.machine.as_ref().map(|machine| [machine.shm, machine.net]);
+    of_virtual.or(of_this).unwrap_or_default()
 }
 
 /// Returns how the setting ended, where it did not end cleanly, for all sweeps of a program.

@@ -5,6 +5,7 @@
 //! so that an interrupted study goes on with the same journals.
 
 use crate::study::application::{APPLICATIONS, StudyApplication};
+use clump_boot::virtual_machine::VirtualMachine;
 use clump_loggp::{AddedTimes, Model, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +33,15 @@ const LADDERS: [(&str, &str, [u32; 4]); 4] = [
     ("G=", "ns/B", [1, 5, 20, 100]),
 ];
 
+/// Settings in virtual time, of the same knobs: those of paper 001, figures 5 to 8. Its bandwidths
+/// are 30, 20, 15, 10, 5, 2 and 1 MB/s.
+const VIRTUAL_LADDERS: [&[u32]; 4] = [
+    &[1, 2, 5, 10, 20, 50, 100],
+    &[8, 10, 15, 30, 55, 80, 105],
+    &[5, 10, 25, 50, 75, 100],
+    &[33, 50, 67, 100, 200, 500, 1000],
+];
+
 /// A plan.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct StudyPlan {
@@ -43,6 +53,9 @@ pub struct StudyPlan {
     pub rounds: usize,
     /// Time that it may take in s, if that is bounded.
     pub limit_s: Option<f64>,
+    /// The machine in whose time programs run; `None`: this one's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub virtual_machine: Option<VirtualMachine>,
     /// The applications.
     pub programs: Vec<PlannedProgram>,
 }
@@ -67,6 +80,12 @@ impl PlannedProgram {
     pub fn new(name: &str, amount: u64, wall_s: f64, work: Workload) -> Self {
         let settings = LADDERS.map(|(_, _, all)| all.to_vec());
         Self { name: name.into(), amount, wall_s, work, settings }
+    }
+
+    /// Creates one for virtual time, in which no run is too short.
+    pub fn in_virtual_time(name: &str, amount: u64) -> Self {
+        let settings = VIRTUAL_LADDERS.map(<[u32]>::to_vec);
+        Self { name: name.into(), amount, settings, ..Self::default() }
     }
 
     /// Returns how many times the work has to be for phases and effects long enough; about 1 where
@@ -167,6 +186,9 @@ impl StudyPlan {
     pub fn lines(&self) -> Vec<String> {
         let line = |one: &PlannedProgram| {
             let knobs = one.knobs().join(" ");
+            if self.virtual_machine.is_some() {
+                return format!("{}: {} of work: {knobs}", one.name, one.amount);
+            }
             let (messages, s) = (one.work.messages, one.expected_s(self.rounds));
             let (name, amount, base) = (&one.name, one.amount, one.work.runtime_ns / 1e9);
             format!(
@@ -174,7 +196,8 @@ impl StudyPlan {
             )
         };
         let all = format!("{} rounds, {:.0} s in all", self.rounds, self.expected_s());
-        self.programs.iter().map(line).chain([all]).collect()
+        let all = self.virtual_machine.is_none().then_some(all);
+        self.programs.iter().map(line).chain(all).collect()
     }
 
     /// Returns the programs that were run with each operation a message and with operations
@@ -201,7 +224,14 @@ mod tests {
 
     fn plan(limit_s: Option<f64>) -> StudyPlan {
         let programs = vec![program("radix", 250_000.0, 0.6), program("connect", 5000.0, 0.6)];
-        StudyPlan { clump_study: FORMAT, ranks: 2, rounds: 5, limit_s, programs }
+        StudyPlan {
+            clump_study: FORMAT,
+            ranks: 2,
+            rounds: 5,
+            limit_s,
+            programs,
+            ..Default::default()
+        }
     }
 
     #[test]
@@ -233,6 +263,17 @@ mod tests {
         let mut none = plan(Some(1.0));
         assert!(!none.fit(), "a second is too little");
         assert!(none.programs.iter().all(|one| one.settings.iter().all(|all| all.len() == 2)));
+    }
+
+    #[test]
+    fn in_virtual_time_the_settings_are_those_of_the_paper() {
+        let machine = VirtualMachine::find("now1997").unwrap();
+        let programs = vec![PlannedProgram::in_virtual_time("radix", 4096)];
+        let plan = StudyPlan { virtual_machine: Some(machine), programs, ..StudyPlan::default() };
+        let expected = "radix: 4096 of work: o=+1us,+2us,+5us,+10us,+20us,+50us,+100us \
+                        g=8us,10us,15us,30us,55us,80us,105us L=+5us,+10us,+25us,+50us,+75us,+100us \
+                        G=33ns/B,50ns/B,67ns/B,100ns/B,200ns/B,500ns/B,1000ns/B";
+        assert_eq!(plan.lines(), [expected]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::study::replay_table::replay_table;
 use crate::study::sections::sections;
 use crate::sweep::RunEnd;
 use anyhow::Result;
+use clump_boot::machine::MachineFile;
 use clump_loggp::models::error_percent;
 use clump_loggp::{BaseParameters, Model};
 
@@ -88,8 +89,28 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
 /// Name, unit and digits of a parameter, and where it is.
 type ParameterRow = (&'static str, &'static str, usize, fn(&BaseParameters) -> Option<f64>);
 
+/// Returns the parameters that the settings of sweeps are beside, and a note about them: those of
+/// this machine, or of the one in whose time programs ran.
+fn parameters(study: &Study) -> Option<(MachineFile, String)> {
+    let mut sweeps = study.programs.iter().flat_map(|program| &program.sweeps);
+    if let Some(time) = sweeps.find_map(|sweep| sweep.plan.virtual_time.as_ref()) {
+        let [shm, net] = time.machine.bases().ok()?;
+        let note = format!("as the machine file says: {}, in virtual time", time.machine.name);
+        return Some((MachineFile { shm, net, ..MachineFile::default() }, note));
+    }
+    let machine = study.machine.clone()?;
+    let note = match &machine.calibration {
+        Some(how) => format!(
+            "calibrated on {}, {}, {:.1} processors busy with other work",
+            machine.processor, how.date, how.load
+        ),
+        None => format!("calibrated on {}, at an unknown time and load", machine.processor),
+    };
+    Some((machine, note))
+}
+
 fn calibration(study: &Study) -> Option<ReportTable> {
-    let machine = study.machine.as_ref()?;
+    let (machine, note) = parameters(study)?;
     let columns = vec![ReportColumn::ours("within a node"), ReportColumn::ours("between nodes")];
     let mut table = ReportTable::new("parameters", columns);
     let rows: [ParameterRow; 5] = [
@@ -112,13 +133,7 @@ fn calibration(study: &Study) -> Option<ReportTable> {
         table.row(name, (unit, digits), values.into());
     }
     negative::explain(&mut table);
-    table.notes.push(match &machine.calibration {
-        Some(how) => format!(
-            "calibrated on {}, {}, {:.1} processors busy with other work",
-            machine.processor, how.date, how.load
-        ),
-        None => format!("calibrated on {}, at an unknown time and load", machine.processor),
-    });
+    table.notes.push(note);
     Some(table)
 }
 
@@ -184,7 +199,7 @@ fn add_notes(table: &mut ReportTable, program: &StudiedProgram) {
         }
     }
     table.notes.extend(not_run(program).map(|text| format!("{text}: not run")));
-    table.notes.extend(program.sweeps.first().map(|sweep| sweep.time_note().to_owned()));
+    table.notes.extend(program.sweeps.first().map(|sweep| sweep.time_note()));
     table.notes.extend(program.sweeps.first().and_then(|sweep| sweep.line_note()));
     table.notes.extend(lock_notes(program));
 }
@@ -208,7 +223,8 @@ fn predicted(point: &SweepPoint, model: Model) -> Option<f64> {
 }
 
 fn chart(study: &Study, all: &[Vec<SweepPoint>], knob: Knob) -> SlowdownChart {
-    let base = study.machine.as_ref().and_then(|machine| machine.net.big_g_ns_per_byte);
+    let net = parameters(study).map(|(machine, _)| machine.net);
+    let base = net.and_then(|net| net.big_g_ns_per_byte);
     let across = |point: &SweepPoint| match knob {
         Knob::ByteGap => point.bandwidth_mb_s(base),
         _ => point.setting(),
@@ -224,7 +240,7 @@ fn chart(study: &Study, all: &[Vec<SweepPoint>], knob: Knob) -> SlowdownChart {
         let points: Vec<_> = points.iter().filter(|point| point.knob == knob).collect();
         let measured = points.iter().filter_map(|point| {
             let slowdown = point.slowdown?;
-            Some(MeasuredPoint { across: across(point), slowdown })
+            Some(MeasuredPoint { across: across(point), slowdown, is_exact: point.is_exact })
         });
         // The critical path, where there is a trace.
         let models = models(&points, knob);

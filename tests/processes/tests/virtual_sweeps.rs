@@ -1,0 +1,80 @@
+//! Sweeps in virtual time: the same in every run, and slowdowns as the papers have them.
+
+use clump_process_tests::{Finished, Folder, Job, program};
+use serde_json::Value;
+use std::path::Path;
+
+/// Sweeps an application of clump on so many ranks, each a node of its own. Each small operation is
+/// a message, as in paper 001.
+fn sweep(options: &str, journal: &Path, (ranks, app): (u32, &str)) -> Finished {
+    let words = format!("lab sweep --virtual now1997 {options} --out {}", journal.display());
+    let clump = program("clump-under-test").display().to_string();
+    let alone = "--env CLUMP_PGAS_AGGREGATE=0";
+    let run = format!("-- -n {ranks} --nodes {ranks} {alone} {clump} app {app} --json");
+    let run: Vec<&str> = run.split_whitespace().collect();
+    let ended = Job::command(&words).with_args(&run).finish();
+    ended.expect_clean();
+    ended
+}
+
+/// Returns a figure of a report by its row and its column.
+fn figure(report: &Value, row: &str, column: &str) -> f64 {
+    let found = report["tables"].as_array().unwrap().iter().find_map(|table| {
+        let at = table["columns"].as_array()?.iter().position(|of| of["name"] == column)?;
+        let row = table["rows"].as_array()?.iter().find(|of| of["name"] == row)?;
+        row["figures"][at]["value"].as_f64()
+    });
+    found.unwrap_or_else(|| panic!("no {row}, {column} in {report}"))
+}
+
+/// Returns the runs of a journal.
+fn runs(journal: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(journal).unwrap();
+    text.lines().skip(1).map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn computation_is_recorded_once_and_each_sweep_that_replays_it_has_the_same_times() {
+    let folder = Folder::new();
+    let [first, again] = ["first.jsonl", "again.jsonl"].map(|name| folder.path().join(name));
+    let of = (8, "sample --keys 4001");
+    let knobs = "--knob o=+10us,+100us --knob L=+100us";
+    let report = sweep(&format!("{knobs} --json"), &first, of).json();
+    sweep(&format!("{knobs} --cpu replay:{}.cpu", first.display()), &again, of);
+    assert_eq!(runs(&first).len(), 4, "each setting once, and none");
+    assert_eq!(runs(&first), runs(&again));
+    for setting in ["none", "o=+10us", "o=+100us", "L=+100us"] {
+        let share = figure(&report, setting, "not recorded");
+        assert!(share < 5.0, "{setting}: {share} % of {report}");
+    }
+    let [o, more, latency] =
+        ["o=+10us", "o=+100us", "L=+100us"].map(|text| figure(&report, text, "slowdown"));
+    // Paper 001, figures 5 and 7: each key is a message, and none is waited for.
+    assert!(more > 2.0 * o && o > 1.0 && latency < more / 2.0, "{report}");
+}
+
+#[test]
+fn a_trace_predicts_what_virtual_time_shows() {
+    let folder = Folder::new();
+    let journal = folder.path().join("em3d.jsonl");
+    let knobs = "--knob o=+20us,+100us --knob L=+20us,+100us --cpu fixed:100";
+    sweep(knobs, &journal, (4, "em3d --manner read --steps 1"));
+    let report = Job::command(&format!("lab report {} --json", journal.display())).finish();
+    report.expect_clean();
+    let report = report.json();
+    // Each read is waited for: paper 001, figure 7. The critical path is computed another way.
+    for setting in ["o=+20us", "o=+100us", "L=+20us", "L=+100us"] {
+        let [slowdown, m5] = ["slowdown", "M5"].map(|column| figure(&report, setting, column));
+        assert!(slowdown > 2.0 && (m5 / slowdown - 1.0).abs() < 0.05, "{setting}: {report}");
+    }
+    let said = report["findings"][0].as_str().unwrap();
+    assert!(said.starts_with("em3d is sensitive to o (") && said.contains(" and L ("), "{said}");
+}
+
+#[test]
+fn what_differs_from_run_to_run_is_refused() {
+    let words = "lab sweep --virtual now1997 --knob o=+1us --out f --cpu measured -- -n 2 p";
+    Job::command(words).finish().expect(2, &["`fixed:NS`"]);
+    let words = "lab sweep --virtual now1997 --knob o=1us --out f -- -n 2 p";
+    Job::command(words).finish().expect(2, &["takes 2900 ns anyway"]);
+}
