@@ -40,6 +40,7 @@ use clump_os::epoll::{Interest, Poller};
 use clump_os::process::{self, ChildEvent, ChildEvents};
 use clump_os::signal::{self, Signals};
 use clump_os::{OsError, clock, console, procfs};
+use clump_trace::line_state::LineWatch;
 use input::InputReader;
 use late_names::LateNames;
 use relay_link::RelayLink;
@@ -95,8 +96,14 @@ pub fn launch(spec: &JobSpec, display: &Display) -> anyhow::Result<JobOutcome> {
         let named = || format!("the profile {} cannot be written", path.display());
         clump_os::file::check_writable(path).with_context(named)?;
     }
+    // The distance of the processors decides the times of a profile.
+    let watched = (display.profile.is_some() || display.stats) && spec.machines.is_empty();
+    let watch = watched.then(LineWatch::begin);
     let mut launcher = Launcher::start(&spec, &config, display)?;
     let mut outcome = launcher.run()?;
+    if let Some(profile) = &mut outcome.profile {
+        profile.lines = watch.and_then(LineWatch::end);
+    }
     launcher.conclude(&mut outcome, &spec, display)?;
     Ok(outcome)
 }

@@ -142,6 +142,7 @@ impl Ledger<'_> {
             program: self.spec.command_line(),
             node_of: self.spec.modelled_node_of(),
             wall_ms,
+            lines: None,
             summary,
             counters: counters.to_vec(),
             intervals,

@@ -4,11 +4,12 @@ use crate::layout::{self, Layout};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
-use clump_lab::line_state::{self, LineWatch};
+use clump_lab::traces::line_file;
 use clump_lab::wrong_command::WrongCommand;
 use clump_os::console;
 use clump_os::printable::printable;
 use clump_os::shell_text::typed;
+use clump_trace::line_state::LineWatch;
 use std::ffi::{OsStr, OsString};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::ffi::OsStrExt;
@@ -173,12 +174,13 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         profile: args.profile.clone(),
     };
     // The distance of the processors decides the times of a trace.
-    let traced = args.trace.as_deref().map(|folder| (folder, LineWatch::begin()));
+    let here = spec.machines.is_empty();
+    let traced = args.trace.as_deref().filter(|_| here).map(|to| (to, LineWatch::begin()));
     let outcome = crate::job::launch_here(spec, &display)?;
     if let Some((folder, watch)) = traced
         && let Some(lines) = watch.end()
     {
-        lines.save(folder)?;
+        line_file::save(&lines, folder)?;
     }
     Ok(ExitCode::from(outcome.code))
 }
@@ -190,7 +192,7 @@ fn prepared(folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| of("creating"))?;
     for entry in std::fs::read_dir(folder).with_context(|| of("reading"))? {
         let path = entry.with_context(|| of("reading"))?.path();
-        let lines = path.file_name() == Some(OsStr::new(line_state::FILE));
+        let lines = path.file_name() == Some(OsStr::new(line_file::FILE));
         if lines || clump_trace::trace_file::is_trace(&path) {
             std::fs::remove_file(&path).with_context(|| of("clearing"))?;
         }

@@ -7,6 +7,7 @@ use crate::waits::WaitsOutput;
 use clap::{Args, ValueEnum};
 use clump_agent::outcome::JobOutcome;
 use clump_app_frame::AppReport;
+use clump_lab::path::CommandPath;
 use clump_lab::schema::InstrumentReport;
 use clump_os::console;
 use clump_sort::gensort::Made;
@@ -30,6 +31,8 @@ pub struct SchemaArgs {
 pub enum DescribedCommand {
     /// Every instrument of the laboratory
     Lab,
+    /// clump lab path --json of a command: the path that it had
+    LabPath,
     /// clump run --json: the outcome of a job
     Run,
     /// Every application but those of the sort
@@ -57,6 +60,7 @@ impl DescribedCommand {
     pub fn schema(self) -> Schema {
         match self {
             Self::Lab => printed::<InstrumentReport>(),
+            Self::LabPath => printed::<CommandPath>(),
             Self::Run => printed::<JobOutcome>(),
             Self::App => printed::<AppReport>(),
             Self::Sort => printed::<SortReport>(),
@@ -89,6 +93,7 @@ pub fn run(args: &SchemaArgs) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clump_lab::path::relay::{PathCounts, PathShape};
     use serde_json::Value;
 
     /// Returns the fields of an object that a schema demands or allows.
@@ -118,7 +123,15 @@ mod tests {
         let outcome = JobOutcome::without_ranks(0, clump_agent::outcome::JobEnd::Clean);
         let app = AppReport::of("test", clump_app_frame::InputSize::Ci, (2, 1));
         let list = JobList { format: console::JSON_FORMAT, jobs: Vec::new() };
+        let path = CommandPath {
+            format: console::JSON_FORMAT,
+            code: 0,
+            shape: PathShape::default(),
+            real_time: false,
+            counts: PathCounts::default(),
+        };
         let outputs = [
+            (DescribedCommand::LabPath, serde_json::to_value(path)),
             (DescribedCommand::Lab, serde_json::to_value(report)),
             (DescribedCommand::Run, serde_json::to_value(outcome)),
             (DescribedCommand::App, serde_json::to_value(app)),

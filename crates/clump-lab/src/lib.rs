@@ -39,7 +39,6 @@ pub mod goals;
 #[cfg(test)]
 mod golden;
 pub mod launch;
-pub mod line_state;
 pub mod logp;
 pub mod logp_tables;
 pub mod loss;

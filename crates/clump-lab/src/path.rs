@@ -15,6 +15,7 @@ use crate::contrast::Contrast;
 use crate::schema::{InstrumentReport, ReportColumn, ReportTable, figures_of};
 use anyhow::{Context, Result};
 use relay::{PathCounts, PathShape};
+use schemars::JsonSchema;
 use serde::Serialize;
 use workload::{GET, LARGE, PathGoodput, SMALL};
 
@@ -36,6 +37,22 @@ pub struct PathRound {
     pub trip_ns: f64,
     /// Mean round trip of TCP, ns.
     pub tcp_trip_ns: f64,
+}
+
+/// The path of a command, as `--json` prints it behind the output of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub struct CommandPath {
+    /// Number of the format.
+    pub format: u32,
+    /// Exit code of the command.
+    pub code: u8,
+    /// The path.
+    pub shape: PathShape,
+    /// True if the relay ran before all other threads.
+    pub real_time: bool,
+    /// Counts of the relay.
+    #[serde(flatten)]
+    pub counts: PathCounts,
 }
 
 /// The whole comparison.

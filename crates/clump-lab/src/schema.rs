@@ -2,10 +2,10 @@
 //! and goals, and the machine that they are of.
 
 use crate::contrast::Contrast;
-use crate::line_state::{LineTimes, LineWatch};
 use anyhow::Result;
 use clump_loggp::Median;
 use clump_os::console::JSON_FORMAT;
+use clump_trace::line_state::{LineTimes, LineWatch};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -7,10 +7,10 @@
 pub use crate::sweep_run::{LockCounts, RunEnd, SweepRun};
 pub use crate::virtual_sweep::{VirtualRun, VirtualSweep};
 
-use crate::line_state::alike;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
+use clump_trace::line_state::alike;
 use rand_xoshiro::SplitMix64;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};

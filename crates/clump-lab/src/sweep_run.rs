@@ -1,7 +1,7 @@
 //! One run of a sweep, as its journal keeps it.
 
-use crate::line_state::{LineTimes, alike};
 use crate::virtual_sweep::VirtualRun;
+use clump_trace::line_state::{LineTimes, alike};
 use clump_trace::{Counter, Profile};
 use serde::{Deserialize, Serialize};
 

@@ -3,6 +3,7 @@
 
 pub mod clock_offsets;
 pub mod graph;
+pub mod line_file;
 pub mod made;
 pub mod matcher;
 pub mod perfetto;

@@ -7,7 +7,8 @@
 //! Main types: [`Counter`] (the one table of names), [`Counters`] (a view of one rank's cells that
 //! writes and reads them), [`Snapshot`] (numbers read from the cells, to add, subtract, print and
 //! send), [`summary::NetworkSummary, Summary`] (paper 001, table 4: how a program communicates),
-//! [`Profile`] (all that is known of a finished run, in a file).
+//! [`Profile`] (all that is known of a finished run, in a file), [`LineTimes`] (the distance of the
+//! processors meanwhile).
 //!
 //! # Invariants
 //! 1. One block has one writer at a time. A bump is a load and a store, never a locked instruction;
@@ -33,6 +34,7 @@ pub mod counter;
 pub mod event;
 pub mod gauge;
 pub mod histogram;
+pub mod line_state;
 pub mod monitor;
 pub mod openmetrics;
 pub mod profile;
@@ -50,6 +52,7 @@ pub use counter::{Counter, CounterUnit, Flow, LAYOUT, Role, Size};
 pub use event::{EventKind, MessageClass, TraceEvent};
 pub use gauge::{GAUGES, Gauge, Gauges, Stage, Timed};
 pub use histogram::Histogram;
+pub use line_state::LineTimes;
 pub use monitor::{Monitor, SMALL};
 pub use profile::{Intervals, PairTraffic, Profile};
 pub use recorder::Recorder;

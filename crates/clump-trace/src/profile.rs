@@ -2,6 +2,7 @@
 //! reads.
 
 use crate::histogram::Histogram;
+use crate::line_state::LineTimes;
 use crate::monitor::Monitor;
 use crate::snapshot::Snapshot;
 use crate::summary::Summary;
@@ -93,6 +94,10 @@ pub struct Profile {
     pub node_of: Vec<u32>,
     /// From starting the first rank to the end of the last, in ms.
     pub wall_ms: f64,
+    /// Round trips between the launcher's processors before and after; `None` unless ranks run on
+    /// its machine alone, and its user has asked for a profile or a summary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<LineTimes>,
     /// The communication of all ranks.
     pub summary: Summary,
     /// Counters of each rank.
@@ -180,7 +185,7 @@ impl fmt::Display for Profile {
                 )?;
             }
         }
-        Ok(())
+        self.lines.iter().try_for_each(|lines| writeln!(f, "{}", lines.note()))
     }
 }
 
@@ -205,6 +210,7 @@ mod tests {
             program: "p".into(),
             node_of: vec![0, 0],
             wall_ms: 1.0,
+            lines: None,
             summary: Summary::of(&counters, &[], 1_000_000),
             counters,
             intervals: vec![Intervals::default(); 2],
@@ -224,6 +230,19 @@ mod tests {
         assert!(!text.contains("interfaces"), "files without monitors stay as they were: {text}");
         let shown = profile.to_string();
         assert!(shown.contains("  0           0        7\n  1           5        0\n"), "{shown}");
+        assert!(!text.contains("lines") && !shown.contains("processors"), "{text}: {shown}");
+    }
+
+    #[test]
+    fn a_profile_has_the_distance_of_the_processors() {
+        let lines = Some(LineTimes { before_ns: 95.0, after_ns: 480.0 });
+        let profile = Profile { lines, ..profile() };
+        let text = serde_json::to_string(&profile).unwrap();
+        assert!(text.contains(r#""lines":{"before_ns":95.0,"after_ns":480.0}"#), "{text}");
+        let again: Profile = serde_json::from_str(&text).unwrap();
+        assert_eq!(again.lines, lines);
+        let shown = profile.to_string();
+        assert!(shown.contains("95 ns before, 480 ns after: the machine changed"), "{shown}");
     }
 
     #[test]

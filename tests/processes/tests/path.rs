@@ -45,6 +45,8 @@ fn a_program_takes_the_round_trips_of_its_barriers() {
     let begun = clock::instant();
     let words = format!("--rtt 100ms --json {}", job("", "prog barrier 10"));
     let counts = counts(&path(&words).finish());
+    assert_eq!(counts["format"], clump_os::console::JSON_FORMAT, "{counts}");
+    assert_eq!((&counts["code"], &counts["shape"]["rtt_ns"]), (&0.into(), &100_000_000.into()));
     assert!(begun.elapsed() >= Duration::from_millis(500), "half a round trip each");
     assert!(counts["packets"].as_u64().unwrap() >= 20, "{counts}");
     assert_eq!((&counts["lost"], &counts["dropped"]), (&0.into(), &0.into()));

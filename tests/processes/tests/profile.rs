@@ -43,6 +43,26 @@ fn profile_of(options: &str, program: &str, lanes: bool) -> Profile {
 }
 
 #[test]
+fn the_distance_of_the_processors_is_in_the_profile_and_the_summary() {
+    let processors = clump_os::topology::Topology::read().spread().len();
+    let lines = || profile_of("-n 2", "talk 1", true).lines;
+    let summary = || {
+        let ended = Job::of("-n 2 --stats", "talk 1").finish();
+        ended.expect_clean();
+        ended.err.contains("round trip between the processors: ").then_some(())
+    };
+    // Other programs may leave no time for it.
+    if processors > 1 {
+        until("the distance in a profile", lines);
+        until("the distance in a summary", summary);
+    } else {
+        assert_eq!((lines(), summary()), (None, None));
+    }
+    let plain = Job::of("-n 2 --json", "talk 1").finish().json();
+    assert!(plain["profile"]["lines"].is_null(), "a job that is not measured loses no time for it");
+}
+
+#[test]
 fn the_matrix_of_every_way_of_messages_adds_up_to_the_counters() {
     let ways = [
         ("-n 3", true),

@@ -3,10 +3,10 @@
 use crate::applications::task::{Task, TaskSize};
 use crate::applications::{self, TaskPlan};
 use crate::compare::Venue;
-use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use anyhow::Result;
 use clump_os::console;
+use clump_trace::line_state::LineWatch;
 use clump_wire::Security;
 use std::path::Path;
 

@@ -2,11 +2,11 @@
 
 use crate::collectives::{self, CollectiveExtent, table, workload};
 use crate::launch::JobShape;
-use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use anyhow::Result;
 use clump_coll::choice::Operation;
 use clump_os::console;
+use clump_trace::line_state::LineWatch;
 use clump_wire::Security;
 use std::path::Path;
 

@@ -3,9 +3,9 @@
 use crate::compare::process;
 use crate::flood::{FloodReport, FloodedJob, live, price};
 use crate::launch::{self, JobShape};
-use crate::line_state::LineWatch;
 use anyhow::{Context, Result};
 use clump_os::console;
+use clump_trace::line_state::LineWatch;
 use clump_wire::Security;
 
 /// Options of `clump lab flood`.

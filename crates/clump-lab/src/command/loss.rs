@@ -2,7 +2,6 @@
 
 use crate::compare::process;
 use crate::launch::{self, JobShape};
-use crate::line_state::LineWatch;
 use crate::loss::live::{self, LossWorkload};
 use crate::loss::{
     Goodput, IncastFigures, LOSSES, LossReport, RoundTripFigures, SENDERS, StreamFigures,
@@ -11,6 +10,7 @@ use crate::loss::{
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_os::console;
+use clump_trace::line_state::LineWatch;
 use clump_wire::Security;
 use serde::de::DeserializeOwned;
 

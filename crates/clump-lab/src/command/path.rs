@@ -2,12 +2,11 @@
 
 use crate::compare::process::Guard;
 use crate::launch::{self, JobShape};
-use crate::line_state::LineWatch;
 use crate::path::amount::{self, QueueLength};
 use crate::path::pump::{self, RelayPlan, RunningPath};
 use crate::path::relay::{PathShape, bytes_in};
 use crate::path::workload::{self, PathWorkload};
-use crate::path::{PathRound, RelayReport};
+use crate::path::{CommandPath, PathRound, RelayReport};
 use crate::progress::JobProgress;
 use crate::wrong_command::WrongCommand;
 use anyhow::{Context, Result};
@@ -16,6 +15,7 @@ use clump_os::bound_child::BoundChild;
 use clump_os::netns::MAX_COUNT;
 use clump_os::signal::{self, Signals};
 use clump_os::{console, text_file};
+use clump_trace::line_state::LineWatch;
 use clump_wire::Security;
 use serde::de::DeserializeOwned;
 use std::ffi::OsString;
@@ -90,8 +90,8 @@ pub struct PathArgs {
     /// With --compare: time of each stream [default: 100 round trips, at least 3s]
     #[arg(long, value_name = "TIME", value_parser = amount::time, requires = "compare")]
     pub span: Option<u64>,
-    /// One JSON object instead of text: the comparison, or the relay's counts behind the output of
-    /// the command
+    /// One JSON object instead of text: the comparison, or the path and the relay's counts behind
+    /// the output of the command
     #[arg(long)]
     pub json: bool,
     /// The plan of the process that is the path.
@@ -156,11 +156,13 @@ pub fn run(args: &PathArgs) -> Result<u8> {
         return compare(args, &plan, &mut path);
     }
     let code = on_path(args, &mut path)?;
-    let counts = path.counts()?;
+    let (counts, real_time) = (path.counts()?, path.entry().real_time);
     if args.json {
-        console::out(&format!("{}\n", serde_json::to_string(&counts)?))?;
+        let format = console::JSON_FORMAT;
+        let printed = CommandPath { format, code, shape: plan.shape, real_time, counts };
+        console::out(&format!("{}\n", serde_json::to_string(&printed)?))?;
     } else {
-        let counts = counts.describe(path.entry().real_time);
+        let counts = counts.describe(real_time);
         console::err(&format!("path: {}: {counts}", plan.shape.describe()));
     }
     Ok(code)

@@ -1,9 +1,8 @@
 //! `clump lab predict`: a traced run played again on slower networks (M5).
 
-use crate::line_state::LineTimes;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::traces::graph::MAX_EVENTS;
-use crate::traces::{RunGraph, Timeline};
+use crate::traces::{RunGraph, Timeline, line_file};
 use anyhow::{Context, Result};
 use clump_boot::Config;
 use clump_loggp::KnobTable;
@@ -46,7 +45,7 @@ pub fn run(args: &PredictArgs) -> Result<u8> {
     RunGraph::fits(&timeline, args.limit).map_err(anyhow::Error::msg)?;
     let graph = RunGraph::of(&mut timeline)?;
     let report = report(&graph, &args.knob)?;
-    let lines = LineTimes::of_folder(&args.folder);
+    let lines = line_file::of_folder(&args.folder);
     crate::render::show(&InstrumentReport { lines, ..report }, args.json)?;
     Ok(0)
 }

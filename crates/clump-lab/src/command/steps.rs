@@ -1,11 +1,11 @@
 //! `clump lab steps`: steps of a send and a receive.
 
-use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use crate::schema::{InstrumentReport, ReportColumn, ReportTable, plain};
 use crate::steps::net::{self, Cost};
 use crate::steps::{self, Breakdown};
 use anyhow::Result;
+use clump_trace::line_state::LineWatch;
 
 /// Options of `clump lab steps`.
 #[derive(Debug, Clone, clap::Args)]

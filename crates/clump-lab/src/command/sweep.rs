@@ -1,7 +1,6 @@
 //! `clump lab sweep`: options, runs, journal.
 
 use crate::command::recording::{self, INTERRUPTED};
-use crate::line_state::LineWatch;
 use crate::progress::JobProgress;
 use crate::study::input::{MAX_BYTES, profile_beside};
 use crate::study::replays::{SweepReplay, replay_beside};
@@ -18,6 +17,7 @@ use clump_loggp::KnobTable;
 use clump_loggp::knobs::settings;
 use clump_os::scratch::Scratch;
 use clump_os::{clock, console, text_file};
+use clump_trace::line_state::LineWatch;
 use clump_trace::{Counter, Profile};
 use clump_virtual::ComputePlan;
 use serde_json::Value;

@@ -1,8 +1,7 @@
 //! `clump lab trace`: options, files.
 
-use crate::line_state::LineTimes;
 use crate::schema::InstrumentReport;
-use crate::traces::{Timeline, TraceSummary, perfetto, summary_tables};
+use crate::traces::{Timeline, TraceSummary, line_file, perfetto, summary_tables};
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -43,7 +42,7 @@ pub fn run(args: &TraceArgs) -> Result<u8> {
         out.flush().with_context(writing)?;
     }
     let report = summary_tables::report(&summary)?;
-    let lines = LineTimes::of_folder(&args.folder);
+    let lines = line_file::of_folder(&args.folder);
     crate::render::show(&InstrumentReport { lines, ..report }, args.json)?;
     Ok(0)
 }

@@ -2,12 +2,12 @@
 
 use crate::compare::process;
 use crate::launch::{self, JobShape};
-use crate::line_state::LineWatch;
 use crate::urgent::live::{self, UrgentWorkload};
 use crate::urgent::{OperationRow, UrgentJob, UrgentReport};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use clump_os::console;
+use clump_trace::line_state::LineWatch;
 use clump_wire::Security;
 
 /// Parameter that puts control ahead of data, with and without.

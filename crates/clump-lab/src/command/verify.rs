@@ -2,12 +2,12 @@
 
 use super::calibrate::{figures, name, scopes};
 use crate::calibrate::{NOTHING, PathFigures};
-use crate::line_state::LineWatch;
 use crate::pair::Scope;
 use crate::progress::JobProgress;
 use crate::verify::{STILL_NS, VerifiedPath, VerifyPoint, check, pairs, points, report};
 use anyhow::Result;
 use clump_os::{clock, console};
+use clump_trace::line_state::LineWatch;
 use clump_wire::Security;
 
 /// Options of `clump lab verify`.

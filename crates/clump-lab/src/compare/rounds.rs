@@ -5,10 +5,10 @@
 //! the others are named.
 
 use super::score::Score;
-use crate::line_state::alike;
 use anyhow::Result;
 use clump_loggp::Median;
 use clump_os::signal;
+use clump_trace::line_state::alike;
 use serde::Serialize;
 
 /// Rounds that are played again at most, for each that is wanted.

@@ -6,6 +6,7 @@
 
 use rand_xoshiro::Xoshiro256StarStar;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -22,7 +23,7 @@ const TOGETHER: u64 = 40;
 const MAX_TOGETHER_NS: u64 = 50_000;
 
 /// Properties of a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathShape {
     /// Time to the other node and back without a queue, ns.
     pub rtt_ns: u64,
@@ -43,7 +44,7 @@ pub struct PathShape {
 }
 
 /// Counts of a relay's packets since its begin.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PathCounts {
     /// Packets that arrived.
     pub packets: u64,

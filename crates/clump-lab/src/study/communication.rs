@@ -97,6 +97,8 @@ fn whole(known: &Known<'_>) -> ReportTable {
     if summaries.iter().any(|summary| summary.network.is_some()) {
         add(&mut table, &PACKETS, &summaries);
     }
+    let lines = known.iter().filter_map(|(name, profile)| Some((name, profile.lines?)));
+    table.notes.extend(lines.map(|(name, lines)| format!("{name}: {}", lines.note())));
     table
 }
 
@@ -120,7 +122,7 @@ fn summary(profile: &Profile, path: fn(&Snapshot) -> Snapshot) -> Summary {
 mod tests {
     use super::*;
     use crate::study::fake::profile;
-    use clump_trace::Counter as C;
+    use clump_trace::{Counter as C, LineTimes};
 
     fn program(name: &str, counters: Vec<Snapshot>) -> StudiedProgram {
         let profile = Some(profile(counters));
@@ -167,8 +169,12 @@ mod tests {
     fn a_program_of_one_path_has_one_table() {
         let mut rank = Snapshot::ZERO;
         rank[C::RequestShortSent] = 300;
-        let tables = tables(&[program("p", vec![rank]), StudiedProgram::default()]);
+        let mut far = program("far", vec![rank.clone()]);
+        let lines = LineTimes { before_ns: 450.0, after_ns: 470.0 };
+        far.profile.as_mut().unwrap().lines = Some(lines);
+        let tables = tables(&[program("p", vec![rank]), StudiedProgram::default(), far]);
         assert_eq!(tables.len(), 1);
+        assert_eq!(tables[0].notes, [format!("far: {}", lines.note())]);
         assert_eq!(value(&tables, "communication", "sent again"), None, "there is no network");
         assert!(super::tables(&[StudiedProgram::default()]).is_empty());
     }

@@ -11,6 +11,7 @@ pub(crate) fn profile(counters: Vec<Snapshot>) -> Profile {
         program: "program".into(),
         node_of: (0..ranks as u32).collect(),
         wall_ms: 1e3,
+        lines: None,
         summary: Summary::of(&counters, &[], 1_000_000_000),
         counters,
         intervals: vec![Intervals::default(); ranks],

@@ -3,9 +3,9 @@
 
 use crate::columns::{Column, LogpTable};
 use crate::figure::bars::{BarChart, StackedBar};
-use crate::line_state::LineTimes;
 use crate::schema::{InstrumentReport, ReportTable};
 use anyhow::{Context, Result};
+use clump_trace::line_state::LineTimes;
 use serde::Deserialize;
 use serde_json::Value;
 

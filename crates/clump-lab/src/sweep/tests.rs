@@ -1,6 +1,6 @@
 use super::*;
-use crate::line_state::LineTimes;
 use clump_boot::virtual_machine::VirtualMachine;
+use clump_trace::line_state::LineTimes;
 
 fn plan() -> SweepPlan {
     let settings = (1..=7).map(|at| format!("L=+{at}us")).collect();
