@@ -10,7 +10,7 @@ mod distance;
 mod instrument;
 mod laboratory;
 mod page;
-mod results;
+pub mod results;
 mod shared_memory;
 #[cfg(test)]
 mod tests;

@@ -1,8 +1,10 @@
 //! `cargo xtask site --out DIR`: all of `docs/` and the references of Rust, C, C++ and Python as
 //! static pages, which need no server: by mdBook, rustdoc, Doxygen and `python/reference.py`.
+//! Tables of benchmarks have pictures there.
 
 mod book;
 mod links;
+mod pictures;
 
 use crate::command::{self, cargo};
 use crate::host;
@@ -100,7 +102,8 @@ pub fn build(root: &Path, out: &Path, mdbook: &Path) -> Result<Vec<String>> {
         );
     }
     let python = python_reference(root)?;
-    book::write(root, &source.join("src"), has_c, python.as_deref())?;
+    let pictures = pictures::write(root, &source.join("src"))?;
+    book::write((root, &source.join("src")), has_c, python.as_deref(), &pictures)?;
     let mut pages = Command::new(mdbook);
     pages.arg("build").arg(&source).arg("--dest-dir").arg(out);
     command::make(&mut pages, BUILD, "mdbook")?;

@@ -1,6 +1,7 @@
 //! The source of the book: pages of `docs/` in the order of its first page, with links that lead
 //! within the site. Files of the tree that pages name become pages, too.
 
+use super::pictures;
 use anyhow::{Context, Result};
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,12 +17,21 @@ const ROOT_PAGES: [&str; 5] =
 /// Ends of names of files that a browser shows as they are.
 const SHOWN: [&str; 4] = [".png", ".svg", ".html", ".json"];
 
-/// Writes all pages below `to`.
+/// Marks of a table of results, before its name and behind the table.
+const TABLE: &str = "<!-- bench: ";
+const TABLE_END: &str = "<!-- /bench -->";
+
+/// Writes all pages of a tree into a folder. Tables in `pictures` have theirs below them.
 ///
 /// # Errors
 /// Fails if a page cannot be read or written, or if a link names nothing.
-pub(super) fn write(root: &Path, to: &Path, has_c: bool, python: Option<&str>) -> Result<()> {
-    let mut book = Book { root, to, files: BTreeSet::new() };
+pub(super) fn write(
+    (root, to): (&Path, &Path),
+    has_c: bool,
+    python: Option<&str>,
+    pictures: &BTreeSet<String>,
+) -> Result<()> {
+    let mut book = Book { root, to, pictures, files: BTreeSet::new() };
     let first = text(root, FIRST)?;
     let mut summary = format!("# Summary\n\n[{}](index.md)\n", title(&first));
     book.page(FIRST)?;
@@ -83,6 +93,8 @@ fn text(root: &Path, path: &str) -> Result<String> {
 struct Book<'a> {
     root: &'a Path,
     to: &'a Path,
+    /// Tables of results that have a picture.
+    pictures: &'a BTreeSet<String>,
     /// Files and folders of the tree that pages lead to.
     files: BTreeSet<String>,
 }
@@ -117,7 +129,7 @@ impl Book<'_> {
     /// Writes one page of the tree, with links that lead within the site.
     fn page(&mut self, path: &str) -> Result<()> {
         let place = self.place(path)?;
-        let (mut page, mut is_code) = (String::new(), false);
+        let (mut page, mut is_code, mut table) = (String::new(), false, None);
         for line in text(self.root, path)?.lines() {
             let is_fence = line.trim_start().starts_with("```");
             is_code ^= is_fence;
@@ -127,6 +139,13 @@ impl Book<'_> {
                 page.push_str(&self.relinked(line, path, &place)?);
             }
             page.push('\n');
+            if let Some(name) = line.strip_prefix(TABLE) {
+                table = name.strip_suffix(" -->").map(str::to_owned);
+            } else if let Some(name) = table.take_if(|_| line == TABLE_END)
+                && self.pictures.contains(&name)
+            {
+                page.push_str(&pictures::shown(&name, &relative(&place, pictures::FOLDER)));
+            }
         }
         self.save(&place, &page)
     }
@@ -244,6 +263,25 @@ fn relative(page: &str, to: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tables_of_results_have_their_pictures_below_them() {
+        let root = std::env::temp_dir().join(format!("clump-book-{}", std::process::id()));
+        fs::create_dir_all(root.join("docs/benchmarks")).unwrap();
+        let page = "# P\n\n<!-- bench: drawn -->\n| a |\n<!-- /bench -->\n\n\
+                    <!-- bench: not-drawn -->\n| b |\n<!-- /bench -->\n";
+        fs::write(root.join("docs/benchmarks/p.md"), page).unwrap();
+        let pictures = BTreeSet::from(["drawn".to_owned()]);
+        let (to, files) = (root.join("book"), BTreeSet::new());
+        let mut book = Book { root: &root, to: &to, pictures: &pictures, files };
+        book.page("docs/benchmarks/p.md").unwrap();
+        let written = fs::read_to_string(to.join("benchmarks/p.md")).unwrap();
+        fs::remove_dir_all(&root).unwrap();
+        let line = "](../pictures/drawn.svg)";
+        let (table, rest) = written.split_once(line).unwrap();
+        assert!(table.contains("| a |\n<!-- /bench -->\n\n![") && !table.contains("| b |"));
+        assert!(!rest.contains("]("), "{rest}");
+    }
 
     #[test]
     fn tables_and_links_are_read() {
