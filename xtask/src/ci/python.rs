@@ -90,6 +90,15 @@ fn suite(site: &Site, python: &Path, path: &std::ffi::OsStr, wheel: &Path) -> Re
     suite.arg(&folder).arg("tests").current_dir(site.root.join("python"));
     suite.env("PATH", path).env(command::TEST_TIER, site.tier.name());
     suite.env("CLUMP_TEST_WHEEL", wheel);
+    if site.tier == Tier::Night {
+        let machines =
+            ["build", "--quiet", "--package", "clump-process-tests", "--bin", "machines"];
+        let built = command::run(&mut cargo(&site.root, &machines), BUILD)?;
+        if !built.success {
+            return Ok(built);
+        }
+        suite.env("CLUMP_TEST_MACHINES", site.target.join("debug/machines"));
+    }
     let mut ended = command::run(&mut suite, RUN * 3)?;
     ended.counts = pytest_counts(&ended.stdout);
     let _ = std::fs::remove_dir_all(folder);
