@@ -325,6 +325,8 @@ fn regions_of_nodes_are_reached_where_they_have_memory_only() {
             there.apply(&runs, &[AdvanceWord::by(WHOLE - 8, 1)]).unwrap();
             let seen = there.when(WHOLE - 8, Comparison::AtLeast, 1).unwrap();
             assert!((1..=ranks).contains(&seen), "{seen}");
+            // That may be of another rank's runs.
+            rma.fence();
             let mut got = [0; 16];
             let ranges = [Range::new(me * 8 + 64, 8), Range::new(far + me * 8, 8)];
             there.gather(&ranges, &mut got).unwrap();
