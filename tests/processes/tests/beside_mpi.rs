@@ -73,12 +73,16 @@ const ALL: [Mpi; 2] = [
 impl Mpi {
     /// Compiles `tests/c/beside_mpi.c`; `None`, and a notice, where this MPI is not installed.
     fn built(&self, workshop: &Workshop) -> Option<PathBuf> {
-        if Command::new(self.compiler).arg("-v").output().is_err() {
+        let folder = workshop.folder();
+        // Debian has the compiler in the package of the engine, and the header in another.
+        let probe = folder.join("probe.c");
+        std::fs::write(&probe, "#include <mpi.h>\n").unwrap();
+        let probed = Command::new(self.compiler).arg("-fsyntax-only").arg(&probe).output();
+        if !probed.is_ok_and(|done| done.status.success()) {
             println!("SKIPPED {}: Debian's packages libmpich-dev, libopenmpi-dev", self.compiler);
             eprintln!("SKIPPED {}: Debian's packages libmpich-dev, libopenmpi-dev", self.compiler);
             return None;
         }
-        let folder = workshop.folder();
         let out = folder.join(self.compiler);
         let mut command = Command::new(self.compiler);
         command.args(["-std=c11", "-O2", "-Wall", "-Wextra", "-Werror", "-I"]);
