@@ -42,9 +42,12 @@ impl DepositRank {
             let mut has_grown = false;
             for writer in self.node.others() {
                 while self.node.consumed(port, writer) < time[usize::from(writer)] {
-                    let Some(seen) = self.consume_next(port, writer) else {
-                        missing = Some((writer, self.node.consumed(port, writer) + 1));
-                        break;
+                    let seen = match self.consume_next(port, writer) {
+                        Ok(seen) => seen,
+                        Err(number) => {
+                            missing = Some((writer, number));
+                            break;
+                        }
                     };
                     for (own, seen) in time.iter_mut().zip(seen) {
                         has_grown |= seen > *own;
@@ -59,14 +62,14 @@ impl DepositRank {
     }
 
     /// Consumes the next interval of a writer, if its notices are here. Returns the time that it
-    /// depends on.
-    fn consume_next<P: DepositPort>(&self, port: &P, writer: u16) -> Option<Vec<u64>> {
+    /// depends on; else the number of an interval that is not here.
+    fn consume_next<P: DepositPort>(&self, port: &P, writer: u16) -> Result<Vec<u64>, u64> {
         let pair = self.node.layout.consumed(writer);
         let number = port.load(pair) + 1;
         let (number, position, time) = match self.read_slot(port, writer, number) {
-            SlotRead::Earlier => return None,
+            SlotRead::Earlier => return Err(number),
             SlotRead::Notices(place) => {
-                let notices = self.read_notices(port, writer, place)?;
+                let notices = self.read_notices(port, writer, place).ok_or(number)?;
                 // A rank that fetches one of these pages now asks for these bytes, or its fetch has
                 // begun, and becomes stale.
                 for home in notices.homes {
@@ -81,7 +84,15 @@ impl DepositRank {
                 }
                 (number, place.end(), notices.time)
             }
-            SlotRead::Lost { number, position } => {
+            SlotRead::Lost { number: last, position } => {
+                // Those of other ranks of the writer that come late would overwrite later ones.
+                let first = number.max(last.saturating_sub(self.node.layout.slots() - 1));
+                let is_late =
+                    |&number: &u64| port.load(self.node.layout.slot(writer, number)) < number;
+                if let Some(late) = (first..last).find(is_late) {
+                    return Err(late);
+                }
+                let number = last;
                 let generation = port.load(DepositLayout::GENERATION);
                 port.store(DepositLayout::GENERATION, generation + 1);
                 (number, position, Vec::new())
@@ -89,7 +100,7 @@ impl DepositRank {
         };
         port.store(pair + 8, position);
         port.store(pair, number);
-        Some(time)
+        Ok(time)
     }
 
     fn read_slot<P: DepositPort>(&self, port: &P, writer: u16, number: u64) -> SlotRead {
