@@ -45,7 +45,7 @@ impl DepositRank {
         mut grant: impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool,
     ) -> Result<bool, P::Error> {
         let stores = self.node.config.scans || page_use == PageUse::Stores;
-        let home = self.node.home(port, page, stores)?;
+        let mut home = self.node.home(port, page, stores)?;
         if home == Some(self.node.config.node) {
             grant(page, page_use, &|| true);
             let here = |page: &&u32| {
@@ -61,6 +61,13 @@ impl DepositRank {
             // Nothing is waited for while a page is locked but the home's answer.
             match self.try_obtain(port, (page, home), ahead, (stores, page_use, &mut grant))? {
                 Step::Granted => return Ok(fetched),
+                Step::Again if home.is_none() => {
+                    home = self.node.home(port, page, stores)?;
+                    if home == Some(self.node.config.node) {
+                        grant(page, page_use, &|| true);
+                        return Ok(fetched);
+                    }
+                }
                 Step::Again => {}
                 Step::Early(home, bytes) => self.node.await_arrival(port, (home, bytes))?,
                 Step::Fetched { time, copies } => {
@@ -119,7 +126,14 @@ impl DepositRank {
     fn zeroes<P: DepositPort>(&self, port: &P, page: u32) -> Result<Step, P::Error> {
         port.commit(page, PagePart::Frame)?;
         let generation = port.load(DepositLayout::GENERATION);
-        self.node.change_copy(port, page, |word| word.refetched(generation));
+        let before = self.node.change_copy(port, page, |word| word.refetched(generation));
+        port.fence();
+        // Notices of a first store that other ranks of the node have consumed meanwhile have found
+        // no copy.
+        if self.node.home(port, page, false)?.is_some() {
+            self.node.change_copy(port, page, |word| word.unfetched(before));
+            return Ok(Step::Again);
+        }
         Ok(Step::Fetched { time: None, copies: Vec::new() })
     }
 
