@@ -70,6 +70,6 @@ pub use page_history::{PageHistory, PageTurn};
 pub use page_version::PageVersion;
 pub use placement::{HomeMove, Placement, PlacementTable, WriterTally};
 pub use sequence::Sequence;
-pub use strides::{MAX_AHEAD, Strides};
+pub use strides::Strides;
 pub use varint::{ByteReader, DecodeError, push_u32};
 pub use vector_time::VectorTime;

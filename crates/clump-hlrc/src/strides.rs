@@ -5,7 +5,7 @@ use crate::sequence::Sequence;
 use std::collections::VecDeque;
 
 /// Most pages that come ahead of a fault: 1 MiB.
-pub const MAX_AHEAD: u32 = 256;
+const MAX_AHEAD: u32 = 256;
 /// Longest distance between runs.
 const MAX_DISTANCE: u32 = 1 << 14;
 /// Runs of faults that are remembered.

@@ -26,9 +26,8 @@ pub(crate) enum AskedRead {
     Words { at: u64, words: u32 },
     /// A word of the records, after it was set to a value if it was 0.
     Claim { at: u64, value: u64 },
-    /// A word of the records, after `count` was added to it; if that is 0, after it was made at
-    /// least 1.
-    Share { at: u64, count: u64 },
+    /// A word of the records, before a value was added to it.
+    Add { at: u64, value: u64 },
 }
 
 impl AskedRead {
@@ -39,7 +38,7 @@ impl AskedRead {
             Self::Page { page, at, words } => [u64::from(words) << 2, u64::from(page), at],
             Self::Words { at, words } => [1 | u64::from(words) << 2, 0, at],
             Self::Claim { at, value } => [2, value, at],
-            Self::Share { at, count } => [3, count, at],
+            Self::Add { at, value } => [3, value, at],
         }
     }
 
@@ -50,7 +49,7 @@ impl AskedRead {
             0 => Self::Page { page: u32::try_from(second).ok()?, at, words },
             1 => Self::Words { at, words },
             2 => Self::Claim { at, value: second },
-            _ => Self::Share { at, count: second },
+            _ => Self::Add { at, value: second },
         };
         (read.bytes() <= MAX_PIECE).then_some(read)
     }
@@ -60,7 +59,7 @@ impl AskedRead {
         match self {
             Self::Page { words, .. } => PAGE + 8 * words as usize,
             Self::Words { words, .. } => 8 * words as usize,
-            Self::Claim { .. } | Self::Share { .. } => 8,
+            Self::Claim { .. } | Self::Add { .. } => 8,
         }
     }
 
@@ -90,13 +89,10 @@ impl AskedRead {
                 };
                 bytes.copy_from_slice(&found.to_le_bytes());
             }
-            Self::Share { at, count } => {
+            Self::Add { at, value } => {
                 let cells = context.segment(name(RECORD_REGION), at, 8).ok()?;
-                let before = match count {
-                    0 => cells.word(at)?.fetch_max(1, Ordering::SeqCst),
-                    more => cells.word(at)?.fetch_add(more, Ordering::SeqCst),
-                };
-                bytes.copy_from_slice(&before.max(1).to_le_bytes());
+                let before = cells.word(at)?.fetch_add(value, Ordering::SeqCst);
+                bytes.copy_from_slice(&before.to_le_bytes());
             }
         }
         debug_assert_eq!(bytes.len(), self.bytes(), "all of it");
@@ -150,7 +146,7 @@ mod tests {
             AskedRead::Page { page: 77, at: 256, words: 4 },
             AskedRead::Words { at: 1 << 40, words: 64 },
             AskedRead::Claim { at: 8, value: u64::MAX },
-            AskedRead::Share { at: 16, count: 48 },
+            AskedRead::Add { at: 16, value: 48 },
         ];
         for read in all {
             assert_eq!(AskedRead::unpack(read.pack()), Some(read));

@@ -12,7 +12,9 @@ use crate::settings::{PlacementRules, ProtocolSettings, place_rule};
 use clump_am::RankContext;
 use clump_boot::SvmAhead;
 use clump_coll::{Max, Team};
-use clump_hlrc::deposit::{DepositConfig, DepositLayout, DepositRank, MAX_LOCKING_NODES, PageUse};
+use clump_hlrc::deposit::{
+    DepositConfig, DepositLayout, DepositPort, DepositRank, MAX_LOCKING_NODES, PageUse,
+};
 use clump_hlrc::{Placement, PlacementTable};
 use clump_os::sync::{AtomicU32, Ordering};
 use clump_os::thread_value;
@@ -205,26 +207,19 @@ impl DepositKeeper {
         Ok(())
     }
 
-    /// Runs `work` with counts of who shares pages of this node, and a check whether one is
-    /// exclusive. None is without a port.
+    /// Runs `work` with counts of other nodes that share pages of this one, and a check whether a
+    /// page is exclusive: none is where the thread gets no port.
     pub(crate) fn with_sharers<R>(
         &self,
-        work: impl FnOnce(&dyn Fn(u32) -> u64, &dyn Fn(u32) -> bool) -> R,
+        work: impl Fn(&dyn Fn(u32) -> u64, &dyn Fn(u32) -> bool) -> R,
     ) -> R {
-        let mut work = Some(work);
+        debug_assert!(self.rules.nodes > 1, "one of several nodes");
         let done = self.with_port(|port| {
+            port.fence();
             let shares = |page: u32| self.rank.shares(port, page);
-            let is_exclusive = |page: u32| self.rank.is_exclusive(port, page);
-            Ok(work.take().map(|work| work(&shares, &is_exclusive)))
+            Ok(work(&shares, &|page: u32| self.rank.is_exclusive(port, page)))
         });
-        match (done, work) {
-            (Ok(Some(done)), _) => done,
-            (_, Some(work)) => {
-                debug_assert!(self.rules.nodes > 1, "one of several nodes");
-                work(&|_| u64::MAX, &|_| false)
-            }
-            (_, None) => unreachable!("work that was not done is there"),
-        }
+        done.unwrap_or_else(|_| work(&|_| u64::MAX, &|_| false))
     }
 
     /// Publishes pages that this rank has written.

@@ -1,47 +1,40 @@
 //! Pages of a rank whose stores are not looked for: no other node has a copy of them.
 
 use crate::error::Result;
+use crate::rights_table::{bytes, words, zeroes};
 use clump_hlrc::deposit::SHARED_TOGETHER;
-use clump_os::memory::zeroed_for_ever;
-use clump_os::sync::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use clump_os::sync::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::ops::Range;
-
-/// Group of pages whose sharers are counted together.
-#[derive(Debug)]
-#[repr(C)]
-struct Group {
-    /// Exclusive pages among them.
-    count: AtomicU64,
-    /// Count of sharers when they were looked at last.
-    shares: AtomicU64,
-    /// 1 once the group is in the list.
-    listed: AtomicU64,
-    /// Place in the list: a group.
-    list: AtomicU64,
-}
 
 /// Exclusive pages, as one rank knows them. One thread of the rank changes them at a time.
 #[derive(Debug)]
 pub(crate) struct ExclusivePages {
-    /// One byte a page; costs memory for pages that are used.
+    /// One byte a page; costs memory for pages that are used, as all that follows.
     marks: &'static [AtomicU8],
-    groups: &'static [Group],
+    /// By group of pages whose sharers are counted together: exclusive pages among them.
+    counts: &'static [AtomicU32],
+    /// By group: the count of sharers when they were looked at last, cut to 32 bits.
+    shares: &'static [AtomicU32],
+    /// By group: 1 once it is in the list.
+    in_list: &'static [AtomicU8],
+    /// Groups that have had exclusive pages, and their number.
+    list: &'static [AtomicU32],
     listed: AtomicUsize,
 }
 
 impl ExclusivePages {
     /// Returns none of a heap that is used until the process ends.
     pub(crate) fn new(pages: usize) -> Result<Self> {
-        let count = pages.div_ceil(SHARED_TOGETHER as usize);
-        let groups = zeroed_for_ever(count * size_of::<Group>())?.as_ptr().cast::<Group>();
-        let marks = zeroed_for_ever(pages)?.as_ptr().cast::<AtomicU8>();
-        // SAFETY: memory of so many of each, page aligned, that lives as long as the process and
-        // has no other user; all bits are valid for atomic integers.
-        let (groups, marks) = unsafe {
-            (std::slice::from_raw_parts(groups, count), std::slice::from_raw_parts(marks, pages))
-        };
-        debug_assert!(groups.len() <= marks.len(), "groups of pages");
-        Ok(Self { marks, groups, listed: AtomicUsize::new(0) })
+        let groups = pages.div_ceil(SHARED_TOGETHER as usize);
+        debug_assert!(groups <= pages, "groups of pages");
+        Ok(Self {
+            marks: zeroes(pages, bytes)?,
+            counts: zeroes(groups, words)?,
+            shares: zeroes(groups, words)?,
+            in_list: zeroes(groups, bytes)?,
+            list: zeroes(groups, words)?,
+            listed: AtomicUsize::new(0),
+        })
     }
 
     fn has(&self, page: u32) -> bool {
@@ -51,26 +44,29 @@ impl ExclusivePages {
     /// Returns true if none is in a range.
     pub(crate) fn lie_outside(&self, pages: &Range<u32>) -> bool {
         debug_assert!(!pages.is_empty(), "a range of pages");
-        let groups = pages.start / SHARED_TOGETHER..=(pages.end - 1) / SHARED_TOGETHER;
-        let mut groups = groups.filter_map(|group| self.groups.get(group as usize));
-        groups.all(|group| group.count.load(Ordering::Relaxed) == 0)
+        let (first, last) = (pages.start / SHARED_TOGETHER, (pages.end - 1) / SHARED_TOGETHER);
+        let counts = self.counts.get(first as usize..=last as usize).unwrap_or_default();
+        counts.iter().all(|count| count.load(Ordering::Relaxed) == 0)
     }
 
     /// Makes a page one of them.
     pub(crate) fn add(&self, page: u32) {
-        let group = page / SHARED_TOGETHER;
-        let found = self.marks.get(page as usize).zip(self.groups.get(group as usize));
-        let Some((mark, of_page)) = found else { return };
+        debug_assert!((page as usize) < self.marks.len(), "a page of the heap");
+        let group = (page / SHARED_TOGETHER) as usize;
+        let Some(mark) = self.marks.get(page as usize) else { return };
+        let (Some(count), Some(in_list)) = (self.counts.get(group), self.in_list.get(group)) else {
+            return;
+        };
         if mark.swap(1, Ordering::Relaxed) != 0 {
             return;
         }
-        let before = of_page.count.fetch_add(1, Ordering::Relaxed);
-        debug_assert!(before < u64::from(SHARED_TOGETHER), "each page is counted once");
-        if of_page.listed.swap(1, Ordering::Relaxed) == 0 {
+        let before = count.fetch_add(1, Ordering::Relaxed);
+        debug_assert!(before < SHARED_TOGETHER, "each page is counted once");
+        if in_list.swap(1, Ordering::Relaxed) == 0 {
             let at = self.listed.load(Ordering::Relaxed);
-            debug_assert!(at < self.groups.len(), "each group is listed once");
-            if let Some(place) = self.groups.get(at) {
-                place.list.store(group.into(), Ordering::Relaxed);
+            debug_assert!(at < self.list.len(), "each group is listed once");
+            if let Some(place) = self.list.get(at) {
+                place.store(group as u32, Ordering::Relaxed);
                 self.listed.store(at + 1, Ordering::Relaxed);
             }
         }
@@ -84,25 +80,25 @@ impl ExclusivePages {
         is_exclusive: impl Fn(u32) -> bool,
         mut ended: impl FnMut(u32),
     ) {
-        let count = self.listed.load(Ordering::Relaxed);
-        debug_assert!(count <= self.groups.len(), "each group is listed once");
-        let listed = self.groups.iter().take(count);
-        for number in listed.map(|place| place.list.load(Ordering::Relaxed) as u32) {
-            let Some(group) = self.groups.get(number as usize) else { continue };
-            let first = number * SHARED_TOGETHER;
-            let now = shares(first);
-            if group.shares.swap(now, Ordering::Relaxed) == now {
+        let listed = self.listed.load(Ordering::Relaxed);
+        debug_assert!(listed <= self.list.len(), "each group is listed once");
+        for place in self.list.iter().take(listed) {
+            let group = place.load(Ordering::Relaxed);
+            let at = group as usize;
+            let (Some(seen), Some(count)) = (self.shares.get(at), self.counts.get(at)) else {
+                continue;
+            };
+            let first = group * SHARED_TOGETHER;
+            let now = shares(first) as u32;
+            if seen.swap(now, Ordering::Relaxed) == now {
                 continue;
             }
             let end = (first + SHARED_TOGETHER).min(self.marks.len() as u32);
-            for page in (first..end).filter(|&page| self.has(page)) {
-                if is_exclusive(page) {
-                    continue;
-                }
+            for page in (first..end).filter(|&page| self.has(page) && !is_exclusive(page)) {
                 if let Some(mark) = self.marks.get(page as usize) {
                     mark.store(0, Ordering::Relaxed);
                 }
-                let before = group.count.fetch_sub(1, Ordering::Relaxed);
+                let before = count.fetch_sub(1, Ordering::Relaxed);
                 debug_assert!(before > 0, "the page was counted");
                 ended(page);
             }

@@ -2,9 +2,9 @@
 
 use crate::breakdown::AheadPages;
 use crate::error::Result;
+use crate::rights_table::{bytes, zeroes};
 use clump_boot::SvmAhead;
 use clump_hlrc::{PageHistory, PageTurn};
-use clump_os::memory::zeroed_for_ever;
 use clump_os::sync::{AtomicU8, AtomicU64, Ordering};
 
 /// Histories of the pages of a rank. Threads that change one at a time lose at most a use.
@@ -20,11 +20,7 @@ pub(crate) struct Foresight {
 impl Foresight {
     /// Returns histories of a heap that is used until the process ends.
     pub(crate) fn new(choice: SvmAhead, pages: u32) -> Result<Self> {
-        let base = zeroed_for_ever(pages as usize)?;
-        // SAFETY: memory of so many bytes that lives as long as the process and has no other user;
-        // all bits are valid for an atomic integer.
-        let pages =
-            unsafe { std::slice::from_raw_parts(base.as_ptr().cast::<AtomicU8>(), pages as usize) };
+        let pages = zeroes(pages as usize, bytes)?;
         debug_assert!(!pages.is_empty(), "a heap has pages");
         Ok(Self { choice, pages, fetched: AtomicU64::new(0), wasted: AtomicU64::new(0) })
     }

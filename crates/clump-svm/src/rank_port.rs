@@ -370,18 +370,15 @@ impl DepositPort for RankPort {
         self.checked(fetched)
     }
 
-    fn share(&self, node: u16, words: &[u64], counts: &[u64]) -> Result<(), CallFailure> {
-        debug_assert!(!words.is_empty(), "there is something to share");
+    fn count(&self, node: u16, words: &[u64]) -> Result<(), CallFailure> {
+        debug_assert!(!words.is_empty(), "there is something to count");
+        debug_assert!(words.iter().all(|at| at.is_multiple_of(8)), "words are aligned");
         if !self.has_stack() {
-            let ask = |read| self.ask_words(node, read, &mut [0]);
-            words.iter().try_for_each(|&at| ask(AskedRead::Share { at, count: 0 }))?;
-            return counts.iter().try_for_each(|&at| ask(AskedRead::Share { at, count: 1 }));
+            let add = |&at| self.ask_words(node, AskedRead::Add { at, value: 1 }, &mut [0]);
+            return words.iter().try_for_each(add);
         }
         let records = &self.target(node)?.records;
-        let shared = words.iter().map(|&at| AdvanceWord::at_least(at, 1));
-        let counted = counts.iter().map(|&at| AdvanceWord::by(at, 1));
-        let all: Vec<_> = shared.chain(counted).collect();
-        debug_assert!(counts.len() <= words.len(), "each count is of a page");
+        let all: Vec<_> = words.iter().map(|&at| AdvanceWord::by(at, 1)).collect();
         for some in all.chunks(MAX_PIECE / WORD_HEAD) {
             self.checked(records.apply(&[], some))?;
             self.rma.fence();

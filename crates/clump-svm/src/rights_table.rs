@@ -28,7 +28,10 @@ const MAYBE: u8 = 2;
 const CHUNK: u32 = 512;
 
 /// Returns `count` zeroes that are never given back.
-fn zeroes<T>(count: usize, of: fn(*mut u8, usize) -> &'static [T]) -> Result<&'static [T]> {
+pub(crate) fn zeroes<T>(
+    count: usize,
+    of: fn(*mut u8, usize) -> &'static [T],
+) -> Result<&'static [T]> {
     Ok(of(zeroed_for_ever(count * size_of::<T>())?.as_ptr(), count))
 }
 
@@ -41,13 +44,13 @@ fn append(list: &[AtomicU32], count: &AtomicUsize, value: u32) {
     }
 }
 
-fn bytes(base: *mut u8, count: usize) -> &'static [AtomicU8] {
+pub(crate) fn bytes(base: *mut u8, count: usize) -> &'static [AtomicU8] {
     // SAFETY: `zeroes` passes memory of so many bytes, page aligned, that lives as long as the
     // process and has no other user; all bits are valid for an atomic integer.
     unsafe { std::slice::from_raw_parts(base.cast::<AtomicU8>(), count) }
 }
 
-fn words(base: *mut u8, count: usize) -> &'static [AtomicU32] {
+pub(crate) fn words(base: *mut u8, count: usize) -> &'static [AtomicU32] {
     // SAFETY: as for `bytes`; the alignment of a page is that of words, too.
     unsafe { std::slice::from_raw_parts(base.cast::<AtomicU32>(), count) }
 }

@@ -307,6 +307,35 @@ fn spread_updates_are_executed_once_each_wherever_they_belong() {
     });
 }
 
+/// Bytes of a run lie where words change: what comes last stays.
+#[test]
+fn words_of_an_apply_change_before_its_runs_or_behind_them() {
+    everywhere(|seat| {
+        let rma = Rma::open(&seat.context).unwrap();
+        let region = rma.node_region(3, 4096, RegionOptions::default()).unwrap();
+        seat.meet();
+        let next = (seat.node() + 1) % seat.context.node().nnodes();
+        let there = rma.target_on(next, 3).unwrap();
+        let at = seat.rank() as u64 * 16;
+        let words = [
+            AdvanceWord::to(at, 7),
+            AdvanceWord::at_least(at + 8, 8).ahead(),
+            AdvanceWord::by(at, 2),
+        ];
+        there.apply(&[(at, &[1; 16])], &words).unwrap();
+        rma.fence();
+        let (mut first, mut second) = (0_u64, 0_u64);
+        rma.phase(|phase| {
+            phase.get(&there, at, &mut first)?;
+            phase.get(&there, at + 8, &mut second)
+        })
+        .unwrap();
+        assert_eq!((first, second), (9, u64::from_le_bytes([1; 8])));
+        seat.meet();
+        drop(region);
+    });
+}
+
 #[test]
 fn regions_of_nodes_are_reached_where_they_have_memory_only() {
     const WHOLE: u64 = 1 << 40;

@@ -9,10 +9,10 @@ use crate::deposit::node_side::NodeSide;
 use crate::deposit::port::DepositPort;
 
 impl NodeSide {
-    /// Returns how often other nodes have said that they share a page, or one counted with it.
+    /// Returns how often other nodes have said that they share a page, or one counted with it. Says
+    /// nothing of stores that no fence separates from this.
     pub(super) fn shares<P: DepositPort>(&self, port: &P, page: u32) -> u64 {
         debug_assert!(page < self.config.pages, "the page exists");
-        port.fence();
         port.load(self.layout.shares(page))
     }
 
@@ -39,9 +39,10 @@ impl NodeSide {
         if pages.is_empty() {
             return Ok(());
         }
-        let words: Vec<u64> = pages.iter().map(|&page| self.layout.shared(page)).collect();
         let mut counts: Vec<u64> = pages.iter().map(|&page| self.layout.shares(page)).collect();
         counts.dedup();
-        port.share(home, &words, &counts)
+        let pages = pages.iter().map(|&page| self.layout.shared(page));
+        let words: Vec<u64> = pages.chain(counts).collect();
+        port.count(home, &words)
     }
 }

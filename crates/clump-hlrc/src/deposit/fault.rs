@@ -46,28 +46,16 @@ impl DepositRank {
     ) -> Result<bool, P::Error> {
         let stores = self.node.config.scans || page_use == PageUse::Stores;
         let mut home = self.node.home(port, page, stores)?;
-        if home == Some(self.node.config.node) {
-            grant(page, page_use, &|| true);
-            let here = |page: &&u32| {
-                **page < self.node.config.pages && self.node.known_home(port, **page) == home
-            };
-            for &other in ahead.iter().filter(here) {
-                grant(other, PageUse::Loads, &|| true);
-            }
-            return Ok(false);
-        }
         let mut fetched = false;
         loop {
+            if home == Some(self.node.config.node) {
+                self.grant_here(port, (page, page_use, ahead), &mut grant);
+                return Ok(fetched);
+            }
             // Nothing is waited for while a page is locked but the home's answer.
             match self.try_obtain(port, (page, home), ahead, (stores, page_use, &mut grant))? {
                 Step::Granted => return Ok(fetched),
-                Step::Again if home.is_none() => {
-                    home = self.node.home(port, page, stores)?;
-                    if home == Some(self.node.config.node) {
-                        grant(page, page_use, &|| true);
-                        return Ok(fetched);
-                    }
-                }
+                Step::Again if home.is_none() => home = self.node.home(port, page, stores)?,
                 Step::Again => {}
                 Step::Early(home, bytes) => self.node.await_arrival(port, (home, bytes))?,
                 Step::Fetched { time, copies } => {
@@ -85,6 +73,22 @@ impl DepositRank {
                     }
                 }
             }
+        }
+    }
+
+    /// Grants rights on a page of this node, and on those of `ahead` that are.
+    fn grant_here<P: DepositPort>(
+        &self,
+        port: &P,
+        (page, page_use, ahead): (u32, PageUse, &[u32]),
+        grant: &mut impl FnMut(u32, PageUse, &dyn Fn() -> bool) -> bool,
+    ) {
+        let me = Some(self.node.config.node);
+        debug_assert_eq!(self.node.known_home(port, page), me, "the page is here");
+        grant(page, page_use, &|| true);
+        let pages = ahead.iter().copied().filter(|&other| other < self.node.config.pages);
+        for other in pages.filter(|&other| self.node.known_home(port, other) == me) {
+            grant(other, PageUse::Loads, &|| true);
         }
     }
 

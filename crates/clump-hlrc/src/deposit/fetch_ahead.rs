@@ -81,7 +81,10 @@ impl DepositRank {
                     }
                     return Ok(copies);
                 }
-                Step::Granted | Step::Again => clump_bug::bug!("a fetch grants nothing"),
+                Step::Granted | Step::Again => {
+                    clump_bug::bug!("a fetch grants nothing");
+                    return Ok(Vec::new());
+                }
             }
         }
     }

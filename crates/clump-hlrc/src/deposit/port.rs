@@ -114,12 +114,12 @@ pub trait DepositPort {
         pages: (&[u32], &mut [PageBytes]),
         behind: (u64, &mut [u64]),
     ) -> Result<(), Self::Error>;
-    /// Makes words of another node at least 1, and adds 1 to the words `counts` behind them: before
-    /// anything that this thread reads there from now on.
+    /// Adds 1 to words of another node, one behind the other, and before anything that this thread
+    /// reads there from now on.
     ///
     /// # Errors
     /// Fails if the node, or a rank, is lost.
-    fn share(&self, node: u16, words: &[u64], counts: &[u64]) -> Result<(), Self::Error>;
+    fn count(&self, node: u16, words: &[u64]) -> Result<(), Self::Error>;
     /// Reads words of any node.
     ///
     /// # Errors

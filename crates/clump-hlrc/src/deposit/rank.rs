@@ -32,7 +32,8 @@ impl DepositRank {
     }
 
     /// Returns how often other nodes have said that they share a page, or one counted together with
-    /// it. Until that changes, exclusive pages stay so for what this rank has written before.
+    /// it. Until that changes, exclusive pages stay so for what this rank has written before a
+    /// fence.
     pub fn shares<P: DepositPort>(&self, port: &P, page: u32) -> u64 {
         self.node.shares(port, page)
     }

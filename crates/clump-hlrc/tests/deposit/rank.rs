@@ -377,14 +377,10 @@ impl DepositPort for Port {
         self.read_words(home, at, words)
     }
 
-    fn share(&self, node: u16, words: &[u64], counts: &[u64]) -> Result<(), Infallible> {
+    fn count(&self, node: u16, words: &[u64]) -> Result<(), Infallible> {
         for &word in words {
             self.cluster.step(self.thread);
-            self.cluster.lock().nodes[usize::from(node)].words.insert(word, 1);
-        }
-        for &count in counts {
-            self.cluster.step(self.thread);
-            *self.cluster.lock().nodes[usize::from(node)].words.entry(count).or_default() += 1;
+            *self.cluster.lock().nodes[usize::from(node)].words.entry(word).or_default() += 1;
         }
         Ok(())
     }
