@@ -124,7 +124,9 @@ class Model(Reader):
             value = self.expression()
             if self.kinds[to[1]].form == "scalar":
                 # The place comes first, as errors do.
-                return [f"C, X = {to[2]}, {to[3]}", f"C[X] = ck(K[{to[1]}], {self.value(value)})"]
+                return [f"C, X = {to[2]}, {to[3]}", f"C[X] = ckc(K[{to[1]}], {self.copied(value)})"]
+            if value[0] == "None":
+                return [f"{to[2]}[{to[3]}] = K[{to[1]}].fresh()"]
             return [f"{to[2]}[{to[3]}] = cp({value[2]}[{value[3]}])"]
         word = self.take()
         handler = getattr(self, "do_" + word, None)
@@ -164,9 +166,10 @@ class Model(Reader):
 
     def do_for(self):
         self.scopes.append({})
-        target, values = self.loop()
-        self.need("do")
-        lines = [f"for {target} in {values}:"] + self.body()
+        lines = []
+        for depth, (target, values) in enumerate(self.loops()):
+            lines.append("    " * depth + f"for {target} in {values}:")
+        lines += ["    " * (len(lines) - 1) + line for line in self.body()]
         self.end("for")
         self.scopes.pop()
         return lines
@@ -174,7 +177,7 @@ class Model(Reader):
     def do_while(self):
         local = self.unique("turns")
         test = self.value(self.expression())
-        self.need("do")
+        self.need_do()
         lines = [f"L[{local!r}] = 0", f"while {test}:", f"    L[{local!r}] += 1",
                  f"    if L[{local!r}] > MAX_TURNS: fail('turns')"] + self.body()
         self.end("while")
@@ -189,7 +192,7 @@ class Model(Reader):
 
     def aliases(self):
         lines = []
-        while not self.skip("do"):
+        while True:
             name = self.name()
             self.need(":")
             of = self.expression()
@@ -200,8 +203,9 @@ class Model(Reader):
             else:
                 lines.append(f"{at} = {of[0]}")
                 self.scopes[-1][name] = ("place", of[1], "L", at[2:-1])
-            self.skip(";")
-        return lines
+            if not self.skip(";") or self.is_("do"):
+                self.need_do()
+                return lines
 
     def do_clear(self, clear=True):
         to = self.place()
@@ -239,7 +243,7 @@ class Model(Reader):
         self.need(")")
         kind = self.kinds[bag[1]].parts[0]
         if kind.form == "scalar":
-            value = f"ck(K[{self.kinds.index(kind)}], {self.value(item)})"
+            value = f"ckc(K[{self.kinds.index(kind)}], {self.copied(item)})"
         else:
             value = f"cp({item[2]}[{item[3]}])"
         return [f"add({bag[2]}[{bag[3]}], {value})"]
@@ -271,19 +275,28 @@ class Model(Reader):
             self.scopes.append({})
             domains, prelude = list(domains), list(prelude)
             if word == "ruleset":
-                while not self.skip("do"):
+                while True:
                     name = self.name()
-                    self.need(":")
-                    kind = self.type_()
                     local = self.unique(name)
+                    if self.skip(":="):
+                        low = self.known()
+                        self.need("to")
+                        kind = self.kind(Kind("scalar", range(low, self.known() + 1)))
+                        if self.skip("by"):
+                            self.known()
+                    else:
+                        self.need(":")
+                        kind = self.type_()
                     self.scopes[-1][name] = ("place", kind, "L", repr(local))
                     domains.append((local, self.kinds[kind].values))
-                    self.skip(";", ",")
+                    if not self.skip(";", ",") or self.is_("do"):
+                        self.need_do()
+                        break
             elif word == "choose":
                 self.next -= 1
                 self.words[self.next] = ("sign", "(")
                 target, bag = self.slot()
-                self.need("do")
+                self.need_do()
                 local = eval(target[2:-1])
                 size = self.kinds[self.bag_kind].size
                 domains.append((local, range(size)))

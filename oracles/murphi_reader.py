@@ -15,7 +15,7 @@ KEYS = set(
     endexists endfor endforall endfunction endif endprocedure endrecord endrule endruleset
     endstartstate endswitch endwhile enum error exists false for forall function if invariant ismember
     isundefined multiset multisetadd multisetcount multisetremove multisetremovepred of procedure put
-    record return rule ruleset scalarset startstate switch then to true type undefine union var
+    record return rule ruleset scalarset startstate switch then to true type undefine undefined union var
     while""".split()
 )
 MAX_TURNS = 1000
@@ -39,6 +39,10 @@ def ck(kind, value):
     if not kind.has(value):
         raise ModelError("range")
     return value
+
+
+def ckc(kind, value):
+    return value if value is None else ck(kind, value)
 
 
 def cp(value):
@@ -152,7 +156,7 @@ class Reader:
         self.kinds, self.variables, self.code = [Kind("scalar", (False, True))], [], []
         self.rules = {"startstate": [], "rule": [], "invariant": []}
         self.serial = 0
-        self.env = dict(rd=rd, ck=ck, cp=cp, div=div, rem=rem, fail=fail, steps=steps, ix=ix, add=add,
+        self.env = dict(rd=rd, ck=ck, ckc=ckc, cp=cp, div=div, rem=rem, fail=fail, steps=steps, ix=ix, add=add,
                         at_slot=at_slot, slots=slots, K=self.kinds, ABSENT=ABSENT, MAX_TURNS=MAX_TURNS)
 
     # Words.
@@ -269,6 +273,13 @@ class Reader:
         no = self.expression()
         return (f"({self.value(yes)} if {self.value(first)} else {self.value(no)})", yes[1])
 
+    def copied(self, operand):
+        """Like value, of a scalar that is copied: undefined stays so."""
+        return f"{operand[2]}[{operand[3]}]" if len(operand) == 4 else operand[0]
+
+    def need_do(self):
+        self.need("do", ":")
+
     def value(self, operand):
         if len(operand) == 2:
             return operand[0]
@@ -333,12 +344,14 @@ class Reader:
         if self.is_("forall", "exists"):
             self.take()
             self.scopes.append({})
-            target, values = self.loop()
-            self.need("do")
+            loops = self.loops()
             body = self.value(self.expression())
             self.end(word)
             self.scopes.pop()
-            return (f"{'all' if word == 'forall' else 'any'}({body} for {target} in {values})", 0)
+            over = " ".join(f"for {target} in {values}" for target, values in loops)
+            return (f"{'all' if word == 'forall' else 'any'}({body} {over})", 0)
+        if self.skip("undefined"):
+            return ("None", None)
         if self.skip("isundefined"):
             self.need("(")
             place = self.place()
@@ -348,7 +361,7 @@ class Reader:
             self.need("(")
             value = self.value(self.expression())
             self.need(",")
-            kind = self.find(self.name())[1]
+            kind = self.type_()
             self.need(")")
             return (f"K[{kind}].has({value})", 0)
         if self.skip("multisetcount"):
@@ -378,7 +391,7 @@ class Reader:
             if by_reference:
                 given.append(f"({operand[2]}, {operand[3]})")
             elif self.kinds[kind].form == "scalar":
-                given.append(f"ck(K[{kind}], {self.value(operand)})")
+                given.append(f"ckc(K[{kind}], {self.copied(operand)})")
             else:
                 given.append(f"cp({operand[2]}[{operand[3]}])")
             self.skip(",")
@@ -417,6 +430,14 @@ class Reader:
                 container, key, part = whole, f"at_slot({whole}, {index})", form.parts[0]
             kind = self.kinds.index(part)
         return ("", kind, container, key)
+
+    def loops(self):
+        """Loops that are nested, up to `do`."""
+        found = [self.loop()]
+        while self.skip(";") and not self.is_("do"):
+            found.append(self.loop())
+        self.need_do()
+        return found
 
     def loop(self):
         name = self.name()

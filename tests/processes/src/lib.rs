@@ -273,6 +273,11 @@ impl Running {
         self.out.so_far()
     }
 
+    /// Returns what it has written to its error stream so far.
+    pub fn errors_so_far(&self) -> String {
+        self.err.so_far()
+    }
+
     /// Waits for the end of the launcher, and checks that no process of the job is left.
     pub fn finish(mut self) -> Finished {
         let start = clock::instant();

@@ -183,3 +183,95 @@ fn machine_code_finds_the_same() {
         assert_eq!(by, "machine code");
     }
 }
+
+/// Writes a model into a folder. Returns the words that name it.
+fn written(folder: &Folder, text: &str) -> String {
+    let model = folder.path().join("model.m");
+    std::fs::write(&model, text).unwrap();
+    model.display().to_string()
+}
+
+#[test]
+fn dead_ends_are_errors_as_asked() {
+    let folder = Folder::new();
+    let begin = "var x: 0..3; startstate x := 0 end; rule x < 3 ==> begin x := x + 1 end;";
+    let stutters = format!("{begin} rule \"stay\" x = 3 ==> begin x := 3 end;");
+    let goes_on = format!("{begin} rule \"begin anew\" x = 3 ==> begin x := 0 end;");
+    let no_rule = "deadlock: no rule can fire";
+    let nowhere = "deadlock: no rule leads to another state";
+    for (text, [off, stuck, stuttering]) in [
+        (begin, [None, Some(no_rule), Some(nowhere)]),
+        (stutters.as_str(), [None, None, Some(nowhere)]),
+        (goes_on.as_str(), [None; 3]),
+    ] {
+        let model = written(&folder, text);
+        for (mode, error) in [("off", off), ("stuck", stuck), ("stuttering", stuttering)] {
+            let line = format!("{model} --deadlock {mode} -n 3 --nodes 2");
+            let found = report(&line, i32::from(error.is_some()));
+            assert_eq!(result(&found), if error.is_some() { "error" } else { "no error" });
+            if let Some(error) = error {
+                assert_eq!(count(&found, "steps to the error"), 3, "{line}: {found}");
+                assert!(found["text"].to_string().contains(error), "{line}: {found}");
+            }
+        }
+        // Stuttering counts unless something else is asked for.
+        report(&format!("{model} -n 2"), i32::from(stuttering.is_some()));
+    }
+}
+
+#[test]
+fn what_was_not_searched_for_sure_is_no_verdict() {
+    let short = report("counter --set Bits=10 --compact 16 -n 2", 3);
+    assert_eq!(result(&short), "incomplete: states may be omitted", "{short}");
+    let probability = short["figures"]["omission probability, at most"].as_f64().unwrap();
+    assert!(probability > 0.9, "1024 keys of 16 bits: {short}");
+    let some = report("counter --set Bits=10 --max-states 100 -n 2", 3);
+    assert_eq!(result(&some), "incomplete: --max-states", "{some}");
+    let states = count(&some, "states");
+    assert!((100..1024).contains(&states), "up to the end of a level: {some}");
+    for (options, compared) in
+        [("--size ci", "those of the serial version"), ("--size measure", "not compared")]
+    {
+        let whole = report(&format!("peterson {options} -n 2"), 0);
+        assert_eq!(whole["choices"]["counts"], compared, "{whole}");
+    }
+}
+
+#[test]
+fn a_path_is_the_same_for_any_number_of_ranks() {
+    let folder = Folder::new();
+    // Several errors at equal distance, and several ways to each.
+    let text = "type P: scalarset(3); var at: array [P] of 0..5; last: P; count: 0..9;
+        startstate for p: P do at[p] := 0 end; undefine last; count := 0 end;
+        ruleset p: P; n: 1..2 do rule \"move\" at[p] + n <= 5 & count < 9 ==> begin
+          at[p] := at[p] + n; last := p; count := count + 1 end end;
+        ruleset p: P do rule \"fall\" at[p] = 5 ==> begin assert exists q: P do at[q] = 0 end
+          \"all have moved\"; at[p] := 0 end end;";
+    let model = written(&folder, text);
+    for options in ["", "--symmetry exact", "--compact", "--compact --symmetry normal"] {
+        let mut first = None;
+        for (ranks, nodes) in [(1, 1), (3, 2), (5, 1)] {
+            let found = report(&format!("{model} {options} -n {ranks} --nodes {nodes}"), 1);
+            let text = found["text"].as_array().unwrap().clone();
+            let path = text.iter().position(|line| line == "path to it, replayed:").unwrap();
+            let steps = text.iter().filter(|line| line.to_string().contains("\\\"move\\\", p: "));
+            assert_eq!(steps.count(), 5, "2, 2 and 1 of one, 1 of each other: {text:?}");
+            assert!(text[path - 1].as_str().unwrap().contains("all have moved, in \"fall\", p: "));
+            assert_eq!(*first.get_or_insert(text.clone()), text, "{options} {ranks} {nodes}");
+        }
+    }
+}
+
+#[test]
+fn progress_has_counts_and_a_rate() {
+    // Longer than a second on any machine, and ended by a signal once a line has come.
+    let job = Job::command("app murphi counter --set Bits=26 --progress 1 -n 2").start();
+    let line = until("a line of progress", || {
+        let said = job.errors_so_far();
+        said.lines().find(|line| line.contains("states/s")).map(str::to_owned)
+    });
+    job.signal(job.rank(1), KILL);
+    job.finish();
+    let numbers = ["states, ", "rules fired, ", "queued, depth ", "states/s, ", "MB"];
+    assert!(numbers.iter().all(|part| line.contains(part)), "{line}");
+}

@@ -11,6 +11,9 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Exit code of a checker that lacks what it needs on this machine.
+const MISSING: &str = "exit status: 77";
+
 /// Runs the oracles' own tests.
 ///
 /// # Errors
@@ -188,6 +191,25 @@ fn random_models(site: &Site, python: &Path) -> Result<StepOutcome> {
     })
 }
 
+/// Has rumur count the states of models, and compares.
+///
+/// # Errors
+/// Fails if Python cannot be started.
+pub fn rumur(site: &Site) -> Result<StepOutcome> {
+    let Some(python) = host::program("python3") else {
+        return Ok(StepOutcome::Skipped(
+            "there is no python3 (Debian: apt-get install python3)".into(),
+        ));
+    };
+    let mut checker = Command::new(python);
+    checker.args(["-B", "oracles/check_rumur.py", "500", "1"]).current_dir(&site.root);
+    let ended = command::run(&mut checker, BUILD)?;
+    if ended.why.contains(MISSING) {
+        return Ok(StepOutcome::Skipped(ended.stdout.trim().to_owned()));
+    }
+    Ok(outcome(ended))
+}
+
 /// Has an independent tracer draw pictures of scenes, and compares: on three ranks and two nodes.
 ///
 /// # Errors
@@ -225,8 +247,6 @@ pub fn pictures(site: &Site) -> Result<StepOutcome> {
 /// # Errors
 /// Fails if a program cannot be started.
 pub fn delays(site: &Site) -> Result<StepOutcome> {
-    /// Exit code of a checker where there can be no namespaces.
-    const IMPOSSIBLE: &str = "exit status: 77";
     let Some(python) = host::program("python3") else {
         return Ok(StepOutcome::Skipped(
             "there is no python3 (Debian: apt-get install python3)".into(),
@@ -241,7 +261,7 @@ pub fn delays(site: &Site) -> Result<StepOutcome> {
     command.args(["-B", "oracles/check_delays.py"]).current_dir(&site.root);
     command.args(["clump-under-test", "timed"].map(|name| site.target.join("debug").join(name)));
     let ended = command::run(command.env("TMPDIR", site.scratch()?), RUN)?;
-    if ended.why.contains(IMPOSSIBLE) {
+    if ended.why.contains(MISSING) {
         return Ok(StepOutcome::Skipped(ended.stdout.trim().to_owned()));
     }
     Ok(outcome(ended))

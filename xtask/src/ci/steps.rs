@@ -156,6 +156,12 @@ pub const STEPS: &[Step] = &[
         run: oracles::models,
     },
     Step {
+        name: "rumur",
+        what: "rumur counts the same states of built-in and random models",
+        tiers: NIGHT,
+        run: oracles::rumur,
+    },
+    Step {
         name: "pictures",
         what: "an independent tracer draws the same pictures of scenes",
         tiers: FROM_MERGE,

@@ -3,7 +3,6 @@
 
 mod c_expr;
 
-use crate::murphi::compiler::template;
 use crate::murphi::machine::{MAX_CALLS, MAX_STEPS, MAX_TURNS};
 use crate::murphi::packing::StatePacking;
 use crate::murphi::tree::{
@@ -277,7 +276,7 @@ impl CBuilder<'_> {
 
     fn fill(&mut self, place: &crate::murphi::tree::CellPlace, (of, cleared): (TypeId, bool)) {
         let place = self.place(place);
-        let cells = template(&self.model.types, of, cleared);
+        let cells = self.model.types.template(of, cleared);
         let name = self.name();
         let values: Vec<String> = cells.iter().map(|it| number(*it)).collect();
         let _ = writeln!(self.constants, "static const i64 t{name}[] = {{{}}};", values.join(", "));

@@ -24,6 +24,21 @@ impl PlainCells {
         }
     }
 
+    /// Returns the address of a slot of a multiset.
+    ///
+    /// # Errors
+    /// Fails if it has no element.
+    pub fn slot(&self, set: SetLayout, slot: i64, address: usize) -> Result<usize, String> {
+        if !(0..i64::from(set.capacity)).contains(&slot) {
+            return Err(format!("the multiset has no slot {slot}"));
+        }
+        let at = address + slot as usize * set.stride as usize;
+        match self.0.get(at) {
+            Some(1) => Ok(at),
+            _ => Err("the multiset has no such element any more".into()),
+        }
+    }
+
     /// Returns the first slot of a multiset that has no element.
     pub fn free_slot(&self, address: usize, set: SetLayout) -> Option<usize> {
         let stride = set.stride as usize;
@@ -49,7 +64,7 @@ pub fn value_list(model: &CheckedModel, of: TypeId) -> Vec<i64> {
 
 /// Returns the result of an operation; `None` if it is too large.
 pub fn operate(operation: Op, a: i64, b: i64) -> Option<i64> {
-    match operation {
+    let result = match operation {
         Op::Add => a.checked_add(b),
         Op::Subtract => a.checked_sub(b),
         Op::Multiply => a.checked_mul(b),
@@ -60,5 +75,6 @@ pub fn operate(operation: Op, a: i64, b: i64) -> Option<i64> {
         Op::Less => Some(i64::from(a < b)),
         Op::LessOrEqual => Some(i64::from(a <= b)),
         Op::And | Op::Or | Op::Implies => Some(i64::from(b != 0)),
-    }
+    };
+    result.filter(|value| *value != UNDEFINED)
 }

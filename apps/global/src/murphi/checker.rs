@@ -1,14 +1,16 @@
 //! Rules of names and types: what the reader of a model builds passes through here.
 
 use crate::murphi::tree::{
-    BinaryOperation, CallArgument, CellPlace, CheckedModel, MurphiExpr, MurphiStatement, PlaceRoot,
-    PlaceStep, RoutineCall, SetLayout,
+    BinaryOperation, CellPlace, CheckedModel, MurphiExpr, MurphiStatement, PlaceRoot, PlaceStep,
+    SetLayout,
 };
 use crate::murphi::types::{
     BOOLEAN, INTEGER, ScalarClass, TypeEntry, TypeId, TypeShape, UNDEFINED, index_in,
 };
 use clump_app_frame::diagnostic::{Checked, Diagnostic, SourcePosition};
 use std::collections::HashMap;
+
+mod calls;
 
 /// Cells of a frame.
 const MAX_FRAME: u32 = 1 << 18;
@@ -46,14 +48,17 @@ pub enum TypedOperand {
     Place(TypedPlace),
     /// A scalar.
     Value(MurphiExpr, TypeId),
+    /// No value, of any type.
+    Undefined,
 }
 
 impl TypedOperand {
-    /// Returns the type.
-    pub fn type_id(&self) -> TypeId {
+    /// Returns the type; `None` if it has none.
+    pub fn type_id(&self) -> Option<TypeId> {
         match self {
-            Self::Place(place) => place.type_id,
-            Self::Value(_, type_id) => *type_id,
+            Self::Place(place) => Some(place.type_id),
+            Self::Value(_, type_id) => Some(*type_id),
+            Self::Undefined => None,
         }
     }
 }
@@ -157,6 +162,10 @@ impl ModelChecker {
         at: SourcePosition,
     ) -> Checked<(MurphiExpr, TypeId)> {
         match operand {
+            TypedOperand::Undefined => Err(Diagnostic::new(
+                at,
+                "`undefined` is no value: it can be assigned and passed, and `isundefined` asks for it",
+            )),
             TypedOperand::Value(expr, type_id) => Ok((expr, type_id)),
             TypedOperand::Place(it) if self.model.types.class(it.type_id).is_none() => {
                 let what = format!("{} is no scalar: take a part of it", self.name(it.type_id));
@@ -164,6 +173,23 @@ impl ModelChecker {
             }
             TypedOperand::Place(it) => Ok((MurphiExpr::Read(it.place, at), it.type_id)),
         }
+    }
+
+    /// Returns the value of a scalar that is copied: it may be undefined.
+    ///
+    /// # Errors
+    /// Fails if it is no scalar.
+    pub fn copied(
+        &self,
+        operand: TypedOperand,
+        at: SourcePosition,
+    ) -> Checked<(MurphiExpr, TypeId)> {
+        let (expr, type_id) = self.scalar(operand, at)?;
+        let copied = match expr {
+            MurphiExpr::Read(place, _) => MurphiExpr::Copied(place),
+            other => other,
+        };
+        Ok((copied, type_id))
     }
 
     /// Returns a truth value.
@@ -355,9 +381,12 @@ impl ModelChecker {
         (at, from_at): (SourcePosition, SourcePosition),
     ) -> Checked<MurphiStatement> {
         self.change(&to, at)?;
+        if matches!(from, TypedOperand::Undefined) {
+            return Ok(MurphiStatement::Undefine(to.place, to.type_id));
+        }
         let types = &self.model.types;
         if types.class(to.type_id).is_some() {
-            let (value, found) = self.scalar(from, from_at)?;
+            let (value, found) = self.copied(from, from_at)?;
             self.agree(to.type_id, found, at)?;
             if let MurphiExpr::Value(known) = value
                 && index_in(types.segments(to.type_id), known).is_none()
@@ -377,78 +406,14 @@ impl ModelChecker {
                 Ok(MurphiStatement::Copy(to.place, from.place, cells))
             }
             from => {
-                let (to, from) = (self.name(to.type_id), self.name(from.type_id()));
+                let from = from.type_id().map_or("no type", |it| self.name(it));
+                let to = self.name(to.type_id);
                 Err(Diagnostic::new(
                     at,
                     format!("a value of {from} cannot be stored in one of {to}"),
                 ))
             }
         }
-    }
-
-    /// Builds a call.
-    ///
-    /// # Errors
-    /// Fails if the arguments do not fit.
-    pub fn call(
-        &mut self,
-        routine: usize,
-        given: Vec<(TypedOperand, SourcePosition)>,
-        at: SourcePosition,
-    ) -> Checked<RoutineCall> {
-        let Some(called) = self.model.routines.get(routine).cloned() else {
-            return Err(Diagnostic::new(at, "this routine does not exist"));
-        };
-        if called.parameters.len() != given.len() {
-            let what = format!(
-                "`{}` takes {} arguments, not {}",
-                called.name,
-                called.parameters.len(),
-                given.len()
-            );
-            return Err(Diagnostic::new(at, what));
-        }
-        self.changes_state |= called.changes_state;
-        self.has_set_loops |= called.has_set_loops;
-        if self.pure && called.changes_state {
-            let what =
-                format!("`{}` changes the state, which guards and invariants may not", called.name);
-            return Err(Diagnostic::new(at, what));
-        }
-        let mut arguments = Vec::new();
-        for ((operand, at), parameter) in given.into_iter().zip(&called.parameters) {
-            let types = &self.model.types;
-            let (needed, found) = (parameter.type_id, operand.type_id());
-            let same = types.same(needed, found);
-            arguments.push(match operand {
-                TypedOperand::Place(it) if parameter.by_reference && same => {
-                    self.change(&it, at)?;
-                    CallArgument::Reference(it.place)
-                }
-                _ if parameter.by_reference => {
-                    let what = format!(
-                        "the argument for `var {}` has to be a variable of type {}",
-                        parameter.name,
-                        self.name(needed)
-                    );
-                    return Err(Diagnostic::new(at, what));
-                }
-                TypedOperand::Place(it) if types.class(found).is_none() && same => {
-                    CallArgument::Copy(it.place)
-                }
-                operand => {
-                    let (value, found) = self.scalar(operand, at)?;
-                    if types.class(needed).is_none() {
-                        let what =
-                            format!("`{}` has to be of type {}", parameter.name, self.name(needed));
-                        return Err(Diagnostic::new(at, what));
-                    }
-                    self.agree(needed, found, at)?;
-                    CallArgument::Value(value)
-                }
-            });
-        }
-        Ok(RoutineCall { routine, arguments, at })
     }
 
     /// Notes a statement that treats values of a scalarset differently.

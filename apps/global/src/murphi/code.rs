@@ -22,6 +22,8 @@ pub enum Instruction {
     Slot(SetLayout),
     /// Makes an address the scalar there.
     Load,
+    /// Makes an address the scalar there, which may be undefined.
+    LoadAny,
     /// Pushes the scalar of a cell of the state.
     LoadGlobal(u32),
     /// Pushes the scalar of a cell of the frame.

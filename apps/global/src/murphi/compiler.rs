@@ -6,7 +6,7 @@ use crate::murphi::tree::{
     MurphiExpr, MurphiStatement, NO_RESULT, PlaceRoot, PlaceStep, RoutineCall, RuleDefinition,
     SetLayout,
 };
-use crate::murphi::types::{BOOLEAN, TypeId, TypeTable, UNDEFINED};
+use crate::murphi::types::{TypeId, UNDEFINED};
 use clump_app_frame::diagnostic::SourcePosition;
 
 /// Code of a model that is being made.
@@ -52,22 +52,6 @@ pub fn compile(model: &CheckedModel) -> ByteCode {
     builder.code.invariants = all(&mut builder, &model.invariants);
     debug_assert_eq!(builder.code.instructions.len(), builder.code.places.len());
     builder.code
-}
-
-/// Returns the cells of a value that is undefined, or has its lowest scalars. Multisets are empty.
-pub fn template(types: &TypeTable, id: TypeId, cleared: bool) -> Vec<i64> {
-    let mut cells = Vec::new();
-    types.each_scalar(id, (0, ""), &mut |_, scalar, name| {
-        let first = types.segments(scalar).first().map_or(0, |it| it.first);
-        let slot = name.ends_with('}');
-        let in_slot = name.contains('{');
-        cells.push(match (slot && scalar == BOOLEAN, cleared && !in_slot) {
-            (true, _) => 0,
-            (false, true) => first,
-            (false, false) => UNDEFINED,
-        });
-    });
-    cells
 }
 
 impl CodeBuilder<'_> {
@@ -153,6 +137,13 @@ impl CodeBuilder<'_> {
                     self.emit_at(*at, I::Load);
                 }
             },
+            MurphiExpr::Copied(place) => {
+                self.place(place);
+                self.emit(I::LoadAny);
+            }
+            MurphiExpr::Undefined => {
+                self.emit(I::Push(UNDEFINED));
+            }
             MurphiExpr::Not(inner) => {
                 self.expr(inner);
                 self.emit(I::Not);
@@ -459,7 +450,7 @@ impl CodeBuilder<'_> {
     fn fill(&mut self, place: &CellPlace, of: TypeId, cleared: bool) {
         self.place(place);
         let number = self.code.templates.len() as u32;
-        self.code.templates.push(template(&self.model.types, of, cleared));
+        self.code.templates.push(self.model.types.template(of, cleared));
         self.emit(I::Fill(number));
     }
 

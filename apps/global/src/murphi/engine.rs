@@ -3,7 +3,7 @@
 use crate::murphi::c_code::CodeEntry;
 use crate::murphi::code::{ByteCode, RuleCode};
 use crate::murphi::compiled::CompiledModel;
-use crate::murphi::compiler::{compile, template};
+use crate::murphi::compiler::compile;
 use crate::murphi::machine::{CodeMachine, ModelFailure, following};
 use crate::murphi::packing::{StatePacking, order_multisets};
 use crate::murphi::tree::{CheckedModel, RuleDefinition};
@@ -160,7 +160,7 @@ impl StepEngine {
     /// Returns the state in which all is undefined.
     pub fn undefined(&self) -> Vec<i64> {
         let types = &self.model.types;
-        let all = self.model.variables.iter().map(|it| template(types, it.type_id, false));
+        let all = self.model.variables.iter().map(|it| types.template(it.type_id, false));
         all.flatten().collect()
     }
 

@@ -2,7 +2,6 @@
 //! byte code only the tree. Counterexamples are replayed by it, and the serial version uses it.
 
 use crate::murphi::cells::{PlainCells, operate, value_list};
-use crate::murphi::compiler::template;
 use crate::murphi::machine::{MAX_CALLS, MAX_STEPS, MAX_TURNS, ModelFailure, too_many_steps};
 use crate::murphi::packing::order_multisets;
 use crate::murphi::tree::{
@@ -108,7 +107,7 @@ impl<'a> TreeInterpreter<'a> {
     }
 
     fn typed(&self, of: TypeId, value: i64) -> Walked<i64> {
-        if index_in(self.model.types.segments(of), value).is_some() {
+        if value == UNDEFINED || index_in(self.model.types.segments(of), value).is_some() {
             return Ok(value);
         }
         let name = &self.model.types.entry(of).name;
@@ -146,14 +145,7 @@ impl<'a> TreeInterpreter<'a> {
     }
 
     fn slot(&self, set: SetLayout, slot: i64, address: usize) -> Walked<usize> {
-        if !(0..i64::from(set.capacity)).contains(&slot) {
-            return self.failure(format!("the multiset has no slot {slot}"));
-        }
-        let at = address + slot as usize * set.stride as usize;
-        if self.cells.0.get(at) == Some(&1) {
-            return Ok(at);
-        }
-        self.failure("the multiset has no such element any more")
+        self.cells.slot(set, slot, address).or_else(|what| self.failure(what))
     }
 
     fn eval(&mut self, expr: &MurphiExpr) -> Walked<i64> {
@@ -164,6 +156,11 @@ impl<'a> TreeInterpreter<'a> {
                 self.at = *at;
                 self.cell(address)?
             }
+            MurphiExpr::Copied(place) => {
+                let address = self.address(place)?;
+                self.cells.0.get(address).copied().unwrap_or(UNDEFINED)
+            }
+            MurphiExpr::Undefined => UNDEFINED,
             MurphiExpr::Not(inner) => i64::from(self.eval(inner)? == 0),
             MurphiExpr::Negate(inner, at) => {
                 let value = self.eval(inner)?;
@@ -429,7 +426,7 @@ impl<'a> TreeInterpreter<'a> {
 
     fn fill(&mut self, place: &CellPlace, of: TypeId, cleared: bool) -> Walked<()> {
         let at = self.address(place)?;
-        for (at, value) in (at..).zip(template(&self.model.types, of, cleared)) {
+        for (at, value) in (at..).zip(self.model.types.template(of, cleared)) {
             self.cells.set(at, value);
         }
         Ok(())

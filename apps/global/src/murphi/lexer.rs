@@ -63,6 +63,7 @@ const KEYWORDS: &[&str] = &[
     "true",
     "type",
     "undefine",
+    "undefined",
     "union",
     "var",
     "while",
@@ -75,6 +76,8 @@ const KEYWORDS: &[&str] = &[
     "fairness",
     "import",
     "external",
+    "externfun",
+    "externproc",
 ];
 /// Signs, longer ones first.
 const SIGNS: &[&str] = &[

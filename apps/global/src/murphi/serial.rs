@@ -1,6 +1,5 @@
 //! The serial version: all states of a model by the interpreter, in plain memory.
 
-use crate::murphi::compiler::template;
 use crate::murphi::interpreter::TreeInterpreter;
 use crate::murphi::symmetry::StateReduction;
 use crate::murphi::tree::CheckedModel;
@@ -23,7 +22,7 @@ pub fn search(model: &CheckedModel, reduction: &StateReduction) -> SerialCounts 
     let mut interpreter = TreeInterpreter::new(model);
     let mut known: HashSet<Vec<i64>> = HashSet::new();
     let mut queue = VecDeque::new();
-    let undefined = model.variables.iter().map(|it| template(&model.types, it.type_id, false));
+    let undefined = model.variables.iter().map(|it| model.types.template(it.type_id, false));
     let undefined: Vec<i64> = undefined.flatten().collect();
     let mut from = (true, undefined);
     loop {

@@ -82,7 +82,9 @@ impl SingleSearch {
                     StepOutcome::Failed(failure) => {
                         let line = format!("{}: {}", failure.at, failure.what);
                         self.failure.get_or_insert(line);
-                        let (class, rule, key) = (ErrorClass::Rule, rule as u64, parent);
+                        let starts = list == RuleList::Starts;
+                        let class = if starts { ErrorClass::Start } else { ErrorClass::Rule };
+                        let (rule, key) = (rule as u64, parent);
                         let error = FoundError { steps, class, key, rule, instance };
                         self.error.get_or_insert(error);
                     }
@@ -100,6 +102,22 @@ impl SingleSearch {
     pub fn run(&mut self) -> std::io::Result<()> {
         let undefined = self.engine.undefined();
         self.fire_all(RuleList::Starts, &undefined, (0, 0))?;
+        self.run_levels()
+    }
+
+    /// Searches from a state instead of the model's start states.
+    ///
+    /// # Errors
+    /// Never fails: states are in memory.
+    #[cfg(test)]
+    pub fn run_from(&mut self, state: &[i64]) -> std::io::Result<()> {
+        debug_assert_eq!(state.len(), self.engine.undefined().len(), "a state of the model");
+        self.engine.set_state(state);
+        self.put(0)?;
+        self.run_levels()
+    }
+
+    fn run_levels(&mut self) -> std::io::Result<()> {
         for steps in 0.. {
             if self.store.advance()? == 0 || self.failure.is_some() {
                 break;

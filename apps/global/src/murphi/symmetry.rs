@@ -136,6 +136,12 @@ impl StateReduction {
         Ok(Self { mode, sets, permutations, cells })
     }
 
+    /// Returns all permutations that a state is compared under.
+    #[cfg(test)]
+    pub fn permutations(&self) -> &[ValueMap] {
+        &self.permutations
+    }
+
     /// Returns true if states are made others.
     pub fn changes(&self) -> bool {
         !self.sets.is_empty()

@@ -98,6 +98,10 @@ pub enum MurphiExpr {
     Value(i64),
     /// The scalar at a place; undefined is an error.
     Read(CellPlace, SourcePosition),
+    /// The scalar at a place that is copied to another: it may be undefined.
+    Copied(CellPlace),
+    /// No value: what an argument may be.
+    Undefined,
     /// Negation of a truth value.
     Not(Box<MurphiExpr>),
     /// Negation of a number.
@@ -142,7 +146,7 @@ pub enum LoopValues {
 /// An argument of a routine.
 #[derive(Debug, Clone)]
 pub enum CallArgument {
-    /// A scalar, which has to be of the parameter's type.
+    /// A scalar, which has to be of the parameter's type, or undefined.
     Value(MurphiExpr),
     /// A copy of a value of several cells.
     Copy(CellPlace),
@@ -175,7 +179,7 @@ pub enum ItemSource {
 /// A statement.
 #[derive(Debug, Clone)]
 pub enum MurphiStatement {
-    /// Stores a scalar, which has to be of the type.
+    /// Stores a scalar, which has to be of the type, or undefined.
     Assign(CellPlace, TypeId, MurphiExpr, SourcePosition),
     /// Copies cells: to, from, count.
     Copy(CellPlace, CellPlace, u32),

@@ -289,6 +289,23 @@ impl TypeTable {
             }
     }
 
+    /// Returns the cells of a value that is undefined, or has its lowest scalars (`cleared`).
+    /// Multisets are empty.
+    pub fn template(&self, id: TypeId, cleared: bool) -> Vec<i64> {
+        let mut cells = Vec::new();
+        self.each_scalar(id, (0, ""), &mut |_, scalar, name| {
+            let first = self.segments(scalar).first().map_or(0, |it| it.first);
+            let slot = name.ends_with('}');
+            let in_slot = name.contains('{');
+            cells.push(match (slot && scalar == BOOLEAN, cleared && !in_slot) {
+                (true, _) => 0,
+                (false, true) => first,
+                (false, false) => UNDEFINED,
+            });
+        });
+        cells
+    }
+
     /// Calls a function with the place, the type and the name of each scalar of a value; cells
     /// that say if a slot of a multiset is used are booleans.
     pub fn each_scalar(

@@ -86,6 +86,8 @@ pub fn reach(
         return Ok(SearchEnding::Incomplete);
     }
     report.choice("result", "no error");
+    let compared = if bounds.check { "those of the serial version" } else { "not compared" };
+    report.choice("counts", compared);
     if bounds.check && !agrees(run, search, result)? {
         return Ok(SearchEnding::Incomplete);
     }

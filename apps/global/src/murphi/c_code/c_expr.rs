@@ -104,10 +104,10 @@ impl CBuilder<'_> {
         name
     }
 
-    /// Fails unless a value is of a type.
+    /// Fails unless a value is of a type, or undefined.
     pub(super) fn check(&mut self, of: TypeId, value: &str) {
         let test = self.is_member(of, value);
-        self.line(format!("if (!({test})) F;"));
+        self.line(format!("if ({value} != U && !({test})) F;"));
     }
 
     fn is_member(&self, of: TypeId, value: &str) -> String {
@@ -156,6 +156,11 @@ impl CBuilder<'_> {
                 self.line(format!("if ({value} == U) {{ F; {value} = 0; }}"));
                 value
             }
+            MurphiExpr::Copied(place) => {
+                let at = self.place(place);
+                self.let_(format!("*{at}"))
+            }
+            MurphiExpr::Undefined => "U".into(),
             MurphiExpr::Not(inner) => {
                 let inner = self.expr(inner);
                 self.let_(format!("!{inner}"))

@@ -158,8 +158,9 @@ fn routine(r: &mut ModelReader) -> Checked<()> {
     r.checker.result = Some(made.result);
     made.body = statements(r)?;
     r.checker.result = None;
-    if made.result.is_some() && !ends(&made.body) {
-        let what = format!("`{}` may end without a result: add `return`", made.name);
+    // One that ends otherwise on some way is an error when it does.
+    if made.result.is_some() && !gives_result(&made.body) {
+        let what = format!("`{}` has no result: add `return`", made.name);
         return Err(Diagnostic::new(r.at(), what));
     }
     r.end(word)?;
@@ -198,15 +199,16 @@ fn parameters(r: &mut ModelReader) -> Checked<Vec<RoutineParameter>> {
     Ok(all)
 }
 
-/// Returns true if statements end with a result or an error, whatever way they go.
-fn ends(statements: &[MurphiStatement]) -> bool {
-    match statements.last() {
-        Some(MurphiStatement::Return(..) | MurphiStatement::Error(..)) => true,
-        Some(MurphiStatement::If(cases, otherwise)) => {
-            cases.iter().all(|(_, body)| ends(body)) && ends(otherwise)
+/// Returns true if any of the statements gives a result, or ends in an error.
+fn gives_result(statements: &[MurphiStatement]) -> bool {
+    statements.iter().any(|it| match it {
+        MurphiStatement::Return(..) | MurphiStatement::Error(..) => true,
+        MurphiStatement::If(cases, otherwise) => {
+            gives_result(otherwise) || cases.iter().any(|(_, body)| gives_result(body))
         }
-        // Loops may return; the interpreter reports one that does not.
-        Some(MurphiStatement::For(..) | MurphiStatement::While(..)) => true,
+        MurphiStatement::For(_, body, _) | MurphiStatement::While(_, body, ..) => {
+            gives_result(body)
+        }
         _ => false,
-    }
+    })
 }

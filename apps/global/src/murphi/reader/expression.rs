@@ -204,6 +204,10 @@ fn primary(r: &mut ModelReader) -> Checked<TypedOperand> {
             r.take();
             truth_value(MurphiExpr::Value(i64::from(word == "true")))
         }
+        MurphiToken::Keyword("undefined") => {
+            r.take();
+            Ok(TypedOperand::Undefined)
+        }
         MurphiToken::Sign("(") => {
             r.take();
             let inside = expression(r)?;
@@ -227,15 +231,10 @@ fn primary(r: &mut ModelReader) -> Checked<TypedOperand> {
             r.need("(")?;
             let (value, found) = scalar_of(r, expression)?;
             r.need(",")?;
-            let (name, name_at) = r.name()?;
+            let id = simple_domain(r)?;
             r.need(")")?;
-            match r.checker.find(&name, name_at)? {
-                NamedItem::Type(id) if r.checker.model.types.class(id).is_some() => {
-                    r.checker.agree(id, found, at)?;
-                    truth_value(MurphiExpr::IsMember(Box::new(value), id))
-                }
-                _ => Err(Diagnostic::new(name_at, format!("`{name}` is no type of scalars"))),
-            }
+            r.checker.agree(id, found, at)?;
+            truth_value(MurphiExpr::IsMember(Box::new(value), id))
         }
         MurphiToken::Keyword("multisetcount") => count(r),
         MurphiToken::Name(name) => named(r, &name, at),
@@ -351,15 +350,29 @@ pub fn simple_domain(r: &mut ModelReader) -> Checked<TypeId> {
     Ok(id)
 }
 
+/// Reads loops that are nested, up to `do`. The scope is the caller's.
+///
+/// # Errors
+/// Fails where the text is wrong.
+pub fn loop_ranges(r: &mut ModelReader) -> Checked<Vec<(LoopRange, TypeId)>> {
+    let mut all = vec![loop_range(r)?];
+    while r.skip(";") && !r.is("do") {
+        all.push(loop_range(r)?);
+    }
+    r.need_do()?;
+    Ok(all)
+}
+
 fn quantified(r: &mut ModelReader, word: &'static str) -> Checked<TypedOperand> {
     r.take();
     r.checker.open();
-    let (range, _) = loop_range(r)?;
-    r.need("do")?;
+    let ranges = loop_ranges(r)?;
     let body = truth(r)?;
     r.end(word)?;
     r.checker.close();
-    let whole = MurphiExpr::Quantified(word == "forall", Box::new((range, body)));
+    let whole = ranges.into_iter().rfold(body, |body, (range, _)| {
+        MurphiExpr::Quantified(word == "forall", Box::new((range, body)))
+    });
     Ok(TypedOperand::Value(whole, BOOLEAN))
 }
 

@@ -1,11 +1,13 @@
 //! Rules, start states and invariants, with what they are nested in.
 
-use super::expression::{simple_domain, slot_of, truth};
+use super::expression::{known_number, simple_domain, slot_of, truth};
 use super::statement::{aliases, statements};
+use super::type_definition::range_of;
 use super::words::ModelReader;
 use crate::murphi::checker;
 use crate::murphi::lexer::MurphiToken;
 use crate::murphi::tree::{MurphiExpr, MurphiStatement, PlaceRoot, RuleDefinition, RuleParameter};
+use crate::murphi::types::TypeId;
 use clump_app_frame::diagnostic::{Checked, Diagnostic};
 
 /// Instances of all rules together.
@@ -64,18 +66,36 @@ fn ruleset(r: &mut ModelReader, scope: &RuleScope) -> Checked<()> {
     r.take();
     r.checker.open();
     let mut inner = scope.clone();
-    while !r.skip("do") {
+    loop {
         let (name, at) = r.name()?;
-        r.need(":")?;
-        let type_id = simple_domain(r)?;
+        let type_id = if r.skip(":=") { steps(r)? } else { values(r)? };
         let local = r.checker.counter(&name, type_id, at)?;
         inner.parameters.push(RuleParameter { name, local, of: Ok(type_id) });
-        if !r.skip(";") && !r.skip(",") && !r.is("do") {
-            return Err(r.unexpected("`do`"));
+        if !(r.skip(";") || r.skip(",")) || r.is("do") {
+            r.need_do()?;
+            break;
         }
     }
     inner.frame = r.checker.frame;
     nested(r, &inner, "ruleset")
+}
+
+/// Reads `: type`.
+fn values(r: &mut ModelReader) -> Checked<TypeId> {
+    r.need(":")?;
+    simple_domain(r)
+}
+
+/// Reads `from to to`, both known.
+fn steps(r: &mut ModelReader) -> Checked<TypeId> {
+    let at = r.at();
+    let from = known_number(r)?;
+    r.need("to")?;
+    let to = known_number(r)?;
+    if r.skip("by") && known_number(r)? != 1 {
+        return Err(Diagnostic::new(at, "a ruleset takes all values of a range: steps are by 1"));
+    }
+    range_of(r, (from, to), at)
 }
 
 fn choose(r: &mut ModelReader, scope: &RuleScope) -> Checked<()> {
@@ -83,7 +103,7 @@ fn choose(r: &mut ModelReader, scope: &RuleScope) -> Checked<()> {
     r.checker.open();
     let MurphiToken::Name(name) = r.peek().clone() else { return Err(r.unexpected("a name")) };
     let (set, layout, local) = slot_of(r)?;
-    r.need("do")?;
+    r.need_do()?;
     let mut inner = scope.clone();
     inner.parameters.push(RuleParameter { name, local, of: Err(layout.capacity) });
     let slot = MurphiExpr::Read(checker::place(PlaceRoot::Local(local)), r.at());

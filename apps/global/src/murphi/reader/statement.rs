@@ -1,6 +1,6 @@
 //! Statements.
 
-use super::expression::{arguments, expression, loop_range, place, scalar_of, slot_of, truth};
+use super::expression::{arguments, expression, loop_ranges, place, scalar_of, slot_of, truth};
 use super::words::ModelReader;
 use crate::murphi::checker::{self, NamedItem, TypedOperand, TypedPlace};
 use crate::murphi::lexer::MurphiToken;
@@ -63,7 +63,7 @@ fn statement(r: &mut ModelReader, to: &mut Vec<MurphiStatement>) -> Checked<()> 
         MurphiToken::Keyword(word) => match word {
             "if" => condition(r)?,
             "switch" => return switch(r, to),
-            "for" => for_loop(r)?,
+            "for" => return for_loop(r, to),
             "while" => while_loop(r, at)?,
             "alias" => return alias_statement(r, to),
             "clear" | "undefine" => forget(r, word)?,
@@ -153,27 +153,31 @@ fn switch(r: &mut ModelReader, to: &mut Vec<MurphiStatement>) -> Checked<()> {
     Ok(())
 }
 
-fn for_loop(r: &mut ModelReader) -> Checked<MurphiStatement> {
+/// Reads loops, of which the last one is the innermost.
+fn for_loop(r: &mut ModelReader, to: &mut Vec<MurphiStatement>) -> Checked<()> {
     r.need("for")?;
     r.checker.open();
-    let (range, type_id) = loop_range(r)?;
-    r.need("do")?;
-    let body = statements(r)?;
+    let ranges = loop_ranges(r)?;
+    let mut body = statements(r)?;
     r.end("for")?;
     r.checker.close();
-    let of_set = matches!(range.over, LoopValues::Of(_))
-        && matches!(
-            r.checker.model.types.class(type_id),
-            Some(ScalarClass::Scalarset | ScalarClass::Union)
-        );
-    r.checker.has_set_loops |= of_set;
-    Ok(MurphiStatement::For(range, body, of_set))
+    for (range, type_id) in ranges.into_iter().rev() {
+        let of_set = matches!(range.over, LoopValues::Of(_))
+            && matches!(
+                r.checker.model.types.class(type_id),
+                Some(ScalarClass::Scalarset | ScalarClass::Union)
+            );
+        r.checker.has_set_loops |= of_set;
+        body = vec![MurphiStatement::For(range, body, of_set)];
+    }
+    to.append(&mut body);
+    Ok(())
 }
 
 fn while_loop(r: &mut ModelReader, at: SourcePosition) -> Checked<MurphiStatement> {
     r.need("while")?;
     let holds = truth(r)?;
-    r.need("do")?;
+    r.need_do()?;
     let local = r.checker.local(1, at)?;
     let body = statements(r)?;
     r.end("while")?;
@@ -196,7 +200,7 @@ fn alias_statement(r: &mut ModelReader, to: &mut Vec<MurphiStatement>) -> Checke
 /// Fails where the text is wrong.
 pub fn aliases(r: &mut ModelReader, to: &mut Vec<MurphiStatement>) -> Checked<()> {
     r.need("alias")?;
-    while !r.skip("do") {
+    loop {
         let (name, at) = r.name()?;
         r.need(":")?;
         let of_at = r.at();
@@ -212,11 +216,15 @@ pub fn aliases(r: &mut ModelReader, to: &mut Vec<MurphiStatement>) -> Checked<()
                 to.push(MurphiStatement::Assign(place.clone(), type_id, value, of_at));
                 TypedPlace { place, type_id, writable: false, of_state: false }
             }
+            TypedOperand::Undefined => {
+                return Err(Diagnostic::new(of_at, "`undefined` has no other name"));
+            }
         };
         r.checker.declare(&name, NamedItem::Place(typed), at)?;
-        r.skip(";");
+        if !r.skip(";") || r.is("do") {
+            return r.need_do();
+        }
     }
-    Ok(())
 }
 
 fn forget(r: &mut ModelReader, word: &'static str) -> Checked<MurphiStatement> {
@@ -239,6 +247,7 @@ fn put(r: &mut ModelReader) -> Checked<MurphiStatement> {
     Ok(MurphiStatement::Put(match expression(r)? {
         TypedOperand::Place(of) => ItemSource::Place(of.place, of.type_id),
         TypedOperand::Value(value, type_id) => ItemSource::Value(value, type_id),
+        TypedOperand::Undefined => ItemSource::Text("undefined".into()),
     }))
 }
 
@@ -297,7 +306,7 @@ fn set_change(
             ItemSource::Place(of.place, element)
         }
         item => {
-            let (value, found) = r.checker.scalar(item, item_at)?;
+            let (value, found) = r.checker.copied(item, item_at)?;
             r.checker.agree(element, found, item_at)?;
             ItemSource::Value(value, element)
         }

@@ -79,6 +79,18 @@ fn range(r: &mut ModelReader, number: ReadNumber) -> Checked<TypeId> {
     let low = number(r)?;
     r.need("..")?;
     let high = number(r)?;
+    range_of(r, (low, high), at)
+}
+
+/// Adds a range.
+///
+/// # Errors
+/// Fails if it has no values, or too many.
+pub fn range_of(
+    r: &mut ModelReader,
+    (low, high): (i64, i64),
+    at: SourcePosition,
+) -> Checked<TypeId> {
     if low > high {
         return Err(Diagnostic::new(at, format!("the range {low}..{high} has no values")));
     }

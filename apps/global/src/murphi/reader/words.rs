@@ -81,6 +81,14 @@ impl ModelReader {
         if self.skip(word) { Ok(()) } else { Err(self.unexpected(&format!("`{word}`"))) }
     }
 
+    /// Skips `do`, or the `:` that may stand for it.
+    ///
+    /// # Errors
+    /// Fails if the next word is another.
+    pub fn need_do(&mut self) -> Checked<()> {
+        if self.skip(":") { Ok(()) } else { self.need("do") }
+    }
+
     /// Skips `end`, or `end` with what it ends.
     ///
     /// # Errors
@@ -125,7 +133,9 @@ impl ModelReader {
             "`||`" => "disjunction is written `|`".into(),
             "`real`" => "real numbers are not supported: scale to integers".into(),
             "`assume`" | "`cover`" | "`liveness`" | "`priority`" | "`fairness`"
-            | "`traceuntil`" | "`import`" | "`external`" => format!("{found} is not supported"),
+            | "`traceuntil`" | "`import`" | "`external`" | "`externfun`" | "`externproc`" => {
+                format!("{found} is not supported")
+            }
             _ => format!("{needed} is needed here, not {found}"),
         };
         Diagnostic::new(self.at(), what)
