@@ -1,7 +1,7 @@
 //! One-way sends of any number of items to any rank, with bounded memory at the receiver.
 
 use crate::pgas::{clump_pgas, space};
-use crate::pgas_calls::failed;
+use crate::pgas_calls::{clump_work, failed};
 use crate::rma::close;
 use crate::send::bytes;
 use crate::team_bytes::prepared;
@@ -160,6 +160,38 @@ pub unsafe extern "C" fn clump_channel_finish(
     guard(|| {
         with(channel, |held| {
             held.channel.finish(held.taker(receive, data)?)?;
+            Ok(0)
+        })
+    })
+}
+
+/// Runs `work`, which may send, and `receive` on what arrives, until `work` has returned 0 at all
+/// ranks and nothing is under way. `work` is called again while it returns more than 0, and after
+/// each receive. Collective.
+///
+/// Errors: ::CLUMP_ERR_ARGUMENT (null; `work` or `receive` failed, which is said when all is over),
+/// and as ::clump_barrier.
+///
+/// # Safety
+/// `work` and `receive` can be called with `data`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn clump_channel_run(
+    channel: *mut clump_channel,
+    work: clump_work,
+    receive: clump_receive,
+    data: *mut c_void,
+) -> c_int {
+    guard(|| {
+        with(channel, |held| {
+            let work = work.ok_or_else(|| null("a function to work"))?;
+            let working = || {
+                // SAFETY: the caller's.
+                match unsafe { work(data) } {
+                    status if status < 0 => Err(failed(status)),
+                    status => Ok(status > 0),
+                }
+            };
+            held.channel.run(working, held.taker(receive, data)?)?;
             Ok(0)
         })
     })

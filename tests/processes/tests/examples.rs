@@ -16,14 +16,18 @@ const EXAMPLES: [(&str, Option<&str>, &str); 7] = [
 ];
 
 /// Examples in Rust alone.
-const RUST_EXAMPLES: [(&str, Option<&str>, &str); 6] = [
+const RUST_EXAMPLES: [(&str, Option<&str>, &str); 7] = [
     ("object_cache", Some("300"), "misses, fetched in"),
     ("lock_array", None, "8000 in all accounts; 0 attempts"),
     ("lock_array", Some("spin"), "8000 in all accounts"),
     ("lock_array", Some("served"), "8000 in all accounts"),
     ("work_queues", Some("7"), "7 queens: 40 solutions"),
     ("bulk_channel", Some("5000"), "20000 numbers"),
+    ("cost_zones", Some("3000"), "most steps of a rank"),
 ];
+
+/// Examples in C alone, and what they print.
+const C_EXAMPLES: [(&str, &str); 1] = [("work", "256 leaves were added up, 128 of them odd")];
 
 #[test]
 fn examples_in_rust() {
@@ -41,7 +45,7 @@ fn examples_in_rust() {
 #[test]
 fn examples_in_c() {
     let Some(shop) = workshop("examples on global memory in C") else { return };
-    for (name, _, says) in EXAMPLES {
+    for (name, says) in EXAMPLES.map(|(name, _, says)| (name, says)).into_iter().chain(C_EXAMPLES) {
         let example = shop.build(&format!("examples/c/gas_{name}.c"), Linked::Shared);
         for options in ["-n 4 --nodes 2", "-n 1"] {
             let done = Job::of_program(options, &example, []).finish();

@@ -322,6 +322,19 @@ int clump_channel_receive(struct clump_channel *channel, clump_receive receive, 
  */
 int clump_channel_finish(struct clump_channel *channel, clump_receive receive, void *data);
 
+/**
+ * Runs `work`, which may send, and `receive` on what arrives, until `work` has returned 0 at all
+ * ranks and nothing is under way. `work` is called again while it returns more than 0, and after
+ * each receive. Collective.
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (null; `work` or `receive` failed, which is said when all is over),
+ * and as ::clump_barrier.
+ *
+ * # Safety
+ * `work` and `receive` can be called with `data`.
+ */
+int clump_channel_run(struct clump_channel *channel, clump_work work, clump_receive receive, void *data);
+
 #ifdef __cplusplus
 } /* extern "C" */
 #endif /* __cplusplus */

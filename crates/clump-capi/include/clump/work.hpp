@@ -1,5 +1,5 @@
-/* Irregular programs in C++20: copies of objects, queues of tasks, locks, channels. Written by
- * hand. */
+/* Irregular programs in C++20: copies of objects, queues of tasks, locks, cost zones, channels.
+ * Written by hand. */
 #ifndef CLUMP_WORK_HPP
 #define CLUMP_WORK_HPP
 
@@ -123,9 +123,38 @@ class lock_array {
         const auto call = [](void *data) { return (*static_cast<detail::thrown_through<F> *>(data))(); };
         return detail::nothing(through.done(clump_locks_with(it_.get(), index, call, &through)));
     }
+    /* Attempts of this rank. */
+    struct attempt_counts {
+        uint64_t acquired = 0, failed = 0;
+    };
+    result<attempt_counts> attempts() const {
+        attempt_counts counts;
+        const int done = clump_locks_attempts(it_.get(), &counts.acquired, &counts.failed);
+        return detail::either(done, counts);
+    }
 
   private:
     detail::owned<clump_locks, clump_locks_free> it_;
+};
+
+/* Shares of work whose costs are known beforehand: objects in one order belong to the rank in whose
+ * share the costs before them fall. */
+class cost_zones {
+  public:
+    /* The sum of all costs, dealt to so many ranks. */
+    cost_zones(uint64_t all, int ranks) : all_(all), ranks_(ranks) {}
+    /* The costs of a rank: from the first to the second. */
+    result<std::pair<uint64_t, uint64_t>> zone(int rank) const {
+        std::pair<uint64_t, uint64_t> found{};
+        const int done = clump_cost_zone(all_, ranks_, rank, &found.first, &found.second);
+        return detail::either(done, found);
+    }
+    /* The rank of an object, given the costs of all objects before it. */
+    result<int> owner(uint64_t before) const { return detail::count(clump_cost_owner(all_, ranks_, before)); }
+
+  private:
+    uint64_t all_;
+    int ranks_;
 };
 
 /* Channels from each rank to each, of items of one type. */
@@ -149,6 +178,32 @@ template <class T> class channel {
     template <class F> result<void> finish(F receive) {
         detail::thrown_through<F> through{receive};
         return detail::nothing(through.done(clump_channel_finish(it_.get(), taker<F>(), &through)));
+    }
+
+    /* Runs work(), which may send and returns true while it has more to do, and receive(from, items)
+     * on what arrives, until no rank has work and nothing is under way. Collective. Throws what they
+     * throw. */
+    template <class W, class F> result<void> run(W work, F receive) {
+        struct running {
+            detail::thrown_through<F> receiving;
+            W &work;
+        } both{{receive}, work};
+        const auto call = [](void *data) {
+            running &of = *static_cast<running *>(data);
+            bool more = false;
+            const auto again = [&] { more = of.work(); };
+            detail::thrown_through<const decltype(again)> through{again};
+            if (through() < 0) {
+                if (of.receiving.thrown == nullptr) of.receiving.thrown = through.thrown;
+                return -1;
+            }
+            return more ? 1 : 0;
+        };
+        const clump_receive take = [](void *data, int from, const void *items, size_t count) {
+            const std::span<const T> all(static_cast<const T *>(items), count);
+            return static_cast<running *>(data)->receiving(from, all);
+        };
+        return detail::nothing(both.receiving.done(clump_channel_run(it_.get(), call, take, &both)));
     }
 
   private:

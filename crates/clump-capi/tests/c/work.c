@@ -157,6 +157,24 @@ static int refuse(void *data, int from, const void *items, size_t count) {
     return -5;
 }
 
+static int to_go;
+static uint64_t arrived;
+
+static int count_in(void *data, int from, const void *items, size_t count) {
+    (void)data, (void)items;
+    EXPECT(from == (me + n - 1) % n);
+    arrived += count;
+    return 0;
+}
+
+static int send_on(void *data) {
+    if (to_go == 0) return 0;
+    item one = {(uint64_t)me, (uint64_t)to_go, 0};
+    to_go--;
+    OK(clump_channel_send(data, (me + 1) % n, &one, 1, count_in, data));
+    return 1;
+}
+
 static void channels(void) {
     clump_channel *channel = clump_channel_open(gas, sizeof(item), ROOM);
     EXPECT(channel != NULL);
@@ -173,6 +191,11 @@ static void channels(void) {
         OK(clump_channel_finish(channel, take, came));
         for (int from = 0; from < n; from++) EXPECT(came[from] == ITEMS);
     }
+    to_go = me + 5, arrived = 0;
+    OK(clump_channel_run(channel, send_on, count_in, channel));
+    EXPECT(arrived == (uint64_t)((me + n - 1) % n + 5) && to_go == 0);
+    FAILS(CLUMP_ERR_ARGUMENT, clump_channel_run(channel, NULL, count_in, channel));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_channel_run(channel, send_on, NULL, channel));
     item one = {0, 0, 0};
     FAILS(CLUMP_ERR_ARGUMENT, clump_channel_send(channel, -1, &one, 1, take, came));
     FAILS(CLUMP_ERR_ARGUMENT, clump_channel_send(channel, n, &one, 1, take, came));

@@ -59,6 +59,7 @@ int main(int argc, char **argv) {
         }
         GOOD(gas.barrier());
         EXPECT(sum[0].read().value() == 10 * ranks);
+        EXPECT(locks.attempts().value().acquired == 10 && locks.attempts().value().failed == 0);
         GOOD(gas.barrier());
     }
     {
@@ -75,6 +76,41 @@ int main(int argc, char **argv) {
         GOOD(channel.receive(take));
         GOOD(channel.finish(take));
         EXPECT(sum == 60 * ranks);
+        // Each item of 1 or more makes one of one less, at the next rank.
+        std::vector<pair> waiting(1, pair{me, 9, 0});
+        uint64_t seen = 0;
+        const auto arrive = [&](int, std::span<const pair> all) {
+            for (const pair &one : all) {
+                seen++;
+                if (one.b > 0) waiting.push_back({me, one.b - 1, 0});
+            }
+        };
+        const auto work = [&] {
+            if (waiting.empty()) return false;
+            const pair one = waiting.back();
+            waiting.pop_back();
+            GOOD(channel.send(static_cast<int>((me + 1) % ranks), std::span(&one, 1), arrive));
+            return true;
+        };
+        GOOD(channel.run(work, arrive));
+        EXPECT(seen == 10);
+        bool caught = false;
+        try {
+            (void)channel.run([]() -> bool { throw std::runtime_error("work"); }, arrive);
+        } catch (const std::runtime_error &mine) {
+            caught = strcmp(mine.what(), "work") == 0;
+        }
+        EXPECT(caught);
+    }
+    {
+        const clump::cost_zones zones(1000, 3);
+        uint64_t before = 0;
+        for (int rank = 0; rank < 3; rank++) {
+            const auto [first, end] = zones.zone(rank).value();
+            EXPECT(first == before && zones.owner(first).value() == rank);
+            before = end;
+        }
+        EXPECT(before == 1000 && !zones.zone(3).has_value());
     }
     GOOD(cl.barrier());
     std::printf("rank %d: irregular programs in C++ are right\n", cl.rank());
