@@ -264,6 +264,15 @@ impl RankContext {
         }
     }
 
+    /// Notes a request to the interface of a node, or its answer. In virtual time the messages to
+    /// and from a node's executor are traced as any others: these would be two of each.
+    #[inline]
+    pub fn note_one_sided(&self, kind: EventKind, (node, value): (u32, u32)) {
+        if self.trace.is_some() && self.actor.is_none() {
+            self.note(kind, (node, 0, value));
+        }
+    }
+
     /// Counts for how long and how often the rank, which leaves, has lacked a processor.
     pub fn note_processor(&self) {
         let pid = std::process::id();

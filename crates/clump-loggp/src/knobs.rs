@@ -135,6 +135,16 @@ impl KnobTable {
         &self.rows[scope as usize][class as usize]
     }
 
+    /// Returns a table whose gaps are at least those of the paths, in ns by scope.
+    #[must_use]
+    pub fn with_least_gaps(mut self, gaps_ns: [u64; 2]) -> Self {
+        for (rows, least) in self.rows.iter_mut().zip(gaps_ns) {
+            rows.iter_mut().for_each(|row| row.gap_ns = row.gap_ns.max(least));
+        }
+        debug_assert!(gaps_ns.iter().all(|&gap| gap <= MAX_NS as u64), "gaps of a machine");
+        self
+    }
+
     /// Returns true if nothing is slowed down.
     pub fn is_off(&self) -> bool {
         self.rows.iter().flatten().all(Knobs::is_off)

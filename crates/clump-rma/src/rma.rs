@@ -159,7 +159,7 @@ fn equip(
         endpoint.set_handler(Handler(number), move |token, words, payload| {
             let node = token.from().rank().saturating_sub(interfaces);
             let cookie = words.first().copied().unwrap_or(0);
-            context.note(EventKind::Answer, (node, 0, cookie as u32));
+            context.note_one_sided(EventKind::Answer, (node, cookie as u32));
             books.borrow_mut().on_answer(number, words, |to| payload.copy_to(to));
         })?;
     }
@@ -230,10 +230,10 @@ impl Inner {
         debug_assert!(self.endpoint.is_observed(), "there is a trace, or a knob");
         if cookie == 0 {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            self.context.note(EventKind::Post, (node, 0, bytes));
+            self.context.note_one_sided(EventKind::Post, (node, bytes));
         } else {
             self.endpoint.note_request(RequestNote::AnsweredBy(cookie));
-            self.context.note(EventKind::Ask, (node, 0, cookie as u32));
+            self.context.note_one_sided(EventKind::Ask, (node, cookie as u32));
         }
     }
 

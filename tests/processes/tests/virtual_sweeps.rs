@@ -72,6 +72,32 @@ fn a_trace_predicts_what_virtual_time_shows() {
 }
 
 #[test]
+fn a_trace_predicts_stores_that_no_rank_waits_for() {
+    let folder = Folder::new();
+    let journal = folder.path().join("sample.jsonl");
+    // Each key is a store to another rank, and all ranks store at once.
+    let knobs = "--knob o=+20us,+100us --knob o_r=+20us --knob g=55us,105us --knob L=+100us";
+    sweep(&format!("{knobs} --cpu fixed:100"), &journal, (4, "sample --keys 4001"));
+    let text = std::fs::read_to_string(folder.path().join("sample.jsonl.replay.json")).unwrap();
+    let replay: Value = serde_json::from_str(&text).unwrap();
+    let plan = std::fs::read_to_string(&journal).unwrap();
+    let plan: Value = serde_json::from_str(plan.lines().next().unwrap()).unwrap();
+    let took = |run: &Value| run["end"]["took"].as_f64().unwrap() * 1e9;
+    let runs = runs(&journal);
+    let base_ns = runs.iter().find(|run| run["setting"] == 0).map(took).unwrap();
+    for run in runs.iter().filter(|run| run["setting"] != 0) {
+        let setting = plan["settings"][run["setting"].as_u64().unwrap() as usize].as_str().unwrap();
+        // Of the whole job, as its trace is.
+        let longer_ns = took(run) - base_ns;
+        let m5_ns = replay["settings"][setting]["m5_ns"].as_f64().unwrap();
+        assert!(longer_ns > 0.5 * base_ns, "{setting}: {longer_ns} ns longer than {base_ns}");
+        let error = m5_ns / longer_ns - 1.0;
+        assert!(error.abs() < 0.05, "{setting}: {longer_ns} ns longer, M5 says {m5_ns}");
+    }
+    assert_eq!((runs.len(), replay["unexplained_ns"].as_u64()), (7, Some(0)));
+}
+
+#[test]
 fn what_differs_from_run_to_run_is_refused() {
     let words = "lab sweep --virtual now1997 --knob o=+1us --out f --cpu measured -- -n 2 p";
     Job::command(words).finish().expect(2, &["`fixed:NS`"]);

@@ -43,7 +43,7 @@ pub struct PredictArgs {
 pub fn run(args: &PredictArgs) -> Result<u8> {
     let mut timeline = Timeline::open(&args.folder)?;
     RunGraph::fits(&timeline, args.limit).map_err(anyhow::Error::msg)?;
-    let graph = RunGraph::of(&mut timeline)?;
+    let graph = RunGraph::of(&mut timeline, None)?;
     let report = report(&graph, &args.knob)?;
     let lines = line_file::of_folder(&args.folder);
     crate::render::show(&InstrumentReport { lines, ..report }, args.json)?;

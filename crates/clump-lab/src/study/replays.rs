@@ -1,7 +1,7 @@
 //! Predictions of a traced run for the settings of a sweep: the file beside its journal, so that a
 //! report needs no trace.
 
-use crate::sweep::SweepPlan;
+use crate::sweep::{SweepPlan, VirtualSweep};
 use crate::traces::graph::MAX_EVENTS;
 use crate::traces::{RunGraph, Timeline};
 use clump_loggp::{KnobScope, KnobTable};
@@ -66,7 +66,8 @@ impl SweepReplay {
         if let Err(why) = RunGraph::fits(&timeline, MAX_EVENTS) {
             return Self::missing(plan, why);
         }
-        match RunGraph::of(&mut timeline) {
+        let virtual_time = plan.virtual_time.as_ref();
+        match RunGraph::of(&mut timeline, virtual_time.and_then(VirtualSweep::gaps_ns)) {
             Ok(graph) => Self::of_graph(plan, &graph, knobs),
             Err(error) => Self::missing(plan, error.fault.to_string()),
         }

@@ -14,6 +14,10 @@ pub const MAX_EVENTS: u64 = 1 << 25;
 const EVENT_BYTES: u64 = 64;
 /// Bit of the names of requests to interfaces: no message has it.
 const TO_INTERFACE: u64 = 1 << 63;
+/// Bit of the names of meetings of a rank with its node's executor: no barrier has it.
+const WITH_EXECUTOR: u64 = 1 << 63;
+/// Number of a wait for a word of memory, as [`clump_trace::event::AWAITED`] has it.
+const WORD: u8 = 9;
 
 /// The steps of a thread.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +34,10 @@ struct Track {
     barrier: bool,
     /// Handlers outside of waits: the steps that began them.
     at_polls: Vec<usize>,
+    /// True for an executor of virtual time, which does nothing but wait and handle.
+    serves: bool,
+    /// Begin of its wait for a word.
+    word_since: Option<u64>,
 }
 
 /// The steps of all threads of a job.
@@ -42,6 +50,8 @@ pub struct RunGraph {
     pub serial_messages: [u64; 2],
     /// Time of the run as it was recorded, in ns.
     pub recorded_ns: u64,
+    /// Gaps of the machine in whose time it ran, by path, in ns.
+    gaps_ns: Option<[u64; 2]>,
     /// Time of all waits that no message in the traces ended, in ns, of the rank with most.
     pub unexplained_ns: u64,
 }
@@ -60,6 +70,12 @@ struct Pass {
     met: HashMap<(u32, u8, u32), u64>,
     unexplained: BTreeMap<(u32, u8), u64>,
     serial: SerialPhases,
+    /// Times from which on the NIC of a thread is free, by path, where its gap is known.
+    free: HashMap<(u32, u8, usize), u64>,
+    /// By node: the thread whose handler ended last there, and when.
+    handled: HashMap<u32, ((u32, u8), u64)>,
+    /// Meetings with executors.
+    joined: u64,
 }
 
 impl RunGraph {
@@ -80,13 +96,16 @@ impl RunGraph {
         ))
     }
 
-    /// Reads all events of a job. Memory: [`RunGraph::fits`] says how much.
+    /// Reads all events of a job. Memory: [`RunGraph::fits`] says how much. `gaps_ns`: the gaps of
+    /// the machine in whose virtual time it ran, by path. Of a real one they are limits of the
+    /// processor as much as of a NIC, and how long a message waited behind others is not known.
     ///
     /// # Errors
     /// A trace cannot be read, or is damaged.
-    pub fn of(timeline: &mut Timeline) -> Result<Self, TraceError> {
+    pub fn of(timeline: &mut Timeline, gaps_ns: Option<[u64; 2]>) -> Result<Self, TraceError> {
         let ranks = timeline.files().len() as u32;
         let mut pass = Pass { serial: SerialPhases::of_ranks(ranks), ..Pass::default() };
+        pass.graph.gaps_ns = gaps_ns;
         while let Some(event) = timeline.next_event()? {
             pass.take(timeline, event);
         }
@@ -102,7 +121,8 @@ impl RunGraph {
     /// Plays the run on a network that is slower by `knobs`.
     pub fn play(&self, knobs: &KnobTable) -> Replay {
         let runs = self.tracks.iter().map(|(&(rank, _), track)| (rank, &track.steps[..]));
-        replay(&runs.collect::<Vec<_>>(), knobs)
+        let knobs = self.gaps_ns.map_or(*knobs, |gaps_ns| knobs.with_least_gaps(gaps_ns));
+        replay(&runs.collect::<Vec<_>>(), &knobs)
     }
 
     /// Returns by how much the last message of a rank leaves later where a gap is set (M2e), of the
@@ -145,6 +165,9 @@ impl Track {
             self.heard = true;
         } else {
             self.compute_until(at_ns);
+        }
+        // It may have waited for the end of other handlers, or until the rank polled.
+        if self.serves || !self.waits {
             self.at_polls.push(self.steps.len());
         }
         self.steps.push(Step::Receive { from, key, transit_ns });
@@ -155,8 +178,16 @@ impl Pass {
     fn take(&mut self, timeline: &Timeline, TimelineEvent { rank, at_ns, event }: TimelineEvent) {
         let at = (rank, event.track);
         self.graph.recorded_ns = self.graph.recorded_ns.max(at_ns);
+        let node = timeline.header(rank).node;
+        let scope = path(&event, node);
+        let injected_ns = self.injected(at, &event, scope, at_ns);
+        let virtual_time = self.graph.gaps_ns.is_some();
         let track = self.graph.tracks.entry(at).or_default();
-        let scope = path(&event, timeline.header(rank).node);
+        if virtual_time && event.track != 0 && !track.serves {
+            // Threads of a program have no endpoints in virtual time: it is an executor.
+            (track.serves, track.waits) = (true, true);
+            track.steps.push(Step::Wait);
+        }
         self.serial.take(rank, &event, scope);
         if matches!(event.kind, EventKind::Send | EventKind::Ask | EventKind::Post) {
             self.graph.sends.entry(rank).or_default()[scope as usize].push(at_ns);
@@ -167,9 +198,10 @@ impl Pass {
                 let class = MessageClass::of_detail(event.detail);
                 let kind = if class.bulk { KnobClass::Bulk } else { KnobClass::Short };
                 let Some(name) = timeline.message(rank, &event) else { return };
-                self.sends.send(name, at_ns);
+                self.sends.send(name, injected_ns);
                 let (row, key) = ((scope, kind), key(name.sent, class));
-                let (to, bytes, waits) = (event.peer, event.value, !class.reply);
+                // A NIC of virtual time takes all that it is given.
+                let (to, bytes, waits) = (event.peer, event.value, !class.reply && !virtual_time);
                 track.steps.push(Step::Send { to, key, bytes, row, waits });
             }
             EventKind::Handle => {
@@ -188,6 +220,7 @@ impl Pass {
                 if track.handlers.pop() == Some(true) {
                     track.steps.push(Step::Handled);
                 }
+                self.handled.insert(node, (at, at_ns));
             }
             EventKind::Ask | EventKind::Post => {
                 track.compute_until(at_ns);
@@ -206,12 +239,54 @@ impl Pass {
                     track.steps.push(Step::Handled);
                 }
             }
-            _ => self.synchronize(at, at_ns, &event),
+            _ => self.synchronize((at, node), at_ns, &event),
         }
     }
 
+    /// Returns the time at which the NIC of a thread injects what is sent at `at_ns`: behind what
+    /// was sent before it, where the gap is known.
+    fn injected(
+        &mut self,
+        (rank, track): (u32, u8),
+        event: &TraceEvent,
+        scope: KnobScope,
+        at_ns: u64,
+    ) -> u64 {
+        let Some(gaps_ns) = self.graph.gaps_ns.filter(|_| event.kind == EventKind::Send) else {
+            return at_ns;
+        };
+        let free = self.free.entry((rank, track, scope as usize)).or_default();
+        let injected_ns = at_ns.max(*free);
+        *free = injected_ns + gaps_ns[scope as usize];
+        injected_ns
+    }
+
+    /// Ends a wait for a word that no message to the thread has ended: with the last handler of its
+    /// node's executor, which has stored it. Returns false where none has run meanwhile.
+    fn join(&mut self, at: (u32, u8), node: u32, at_ns: u64) -> bool {
+        let Some(since_ns) = self.graph.tracks.get(&at).and_then(|track| track.word_since) else {
+            return false;
+        };
+        let Some(&(other, handled_ns)) = self.handled.get(&node) else { return false };
+        if other == at || handled_ns < since_ns || self.graph.gaps_ns.is_none() {
+            return false;
+        }
+        self.joined += 1;
+        let key = WITH_EXECUTOR | self.joined;
+        let executor = self.graph.tracks.entry(other).or_default();
+        executor.steps.push(Step::Meet { key, ranks: 1 });
+        let after_ns = at_ns.saturating_sub(handled_ns);
+        let track = self.graph.tracks.entry(at).or_default();
+        track.steps.push(Step::Part { key, after_ns });
+        track.until_ns = at_ns.max(track.until_ns);
+        true
+    }
+
     /// Takes waits and barriers.
-    fn synchronize(&mut self, at: (u32, u8), at_ns: u64, event: &TraceEvent) {
+    fn synchronize(&mut self, (at, node): ((u32, u8), u32), at_ns: u64, event: &TraceEvent) {
+        let is_end = event.kind == EventKind::WaitEnd;
+        let heard = self.graph.tracks.get(&at).is_some_and(|track| track.heard || track.barrier);
+        let joined = is_end && !heard && self.join(at, node, at_ns);
         let track = self.graph.tracks.entry(at).or_default();
         match event.kind {
             // It ends when the network takes more, whatever is handled meanwhile: time of its own.
@@ -223,10 +298,11 @@ impl Pass {
             EventKind::Wait => {
                 track.compute_until(at_ns);
                 (track.waits, track.heard) = (true, false);
+                track.word_since = (event.detail == WORD).then_some(at_ns);
                 track.steps.push(Step::Wait);
             }
             EventKind::WaitEnd => {
-                if !track.heard && !track.barrier {
+                if !track.heard && !track.barrier && !joined {
                     *self.unexplained.entry(at).or_default() +=
                         at_ns.saturating_sub(track.until_ns);
                 }

@@ -71,7 +71,7 @@ mod tests {
         let messages: u64 = summary.messages.values().map(|of| of.handled).sum();
         assert_eq!((messages, summary.unhandled, summary.unsent), (2 * rounds, 0, 0));
         assert_eq!((summary.waits["message"].0, summary.forgotten), (2 * rounds, 0));
-        let graph = RunGraph::of(&mut open()).unwrap();
+        let graph = RunGraph::of(&mut open(), None).unwrap();
         let base = graph.play(&KnobTable::default());
         assert_eq!((base.end().ns, base.unmatched), (graph.recorded_ns, 0));
         let slower = KnobTable::parse("L=+5us", &Default::default()).unwrap();

@@ -6,8 +6,8 @@ use clump_os::scratch::Scratch;
 use clump_trace::Recorder;
 use clump_trace::event::send_key;
 
-/// An event: its rank, time and kind, and what [`Recorder::note`] takes.
-type Noted = (usize, u64, EventKind, (u32, u8, u32));
+/// An event: its rank and thread, time and kind, and what [`Recorder::note`] takes.
+type Noted = ((usize, u8), u64, EventKind, (u32, u8, u32));
 
 /// Events of two ranks on two nodes.
 #[derive(Default)]
@@ -18,7 +18,7 @@ const SHORT: u8 = 2;
 
 impl Written {
     fn note(&mut self, rank: usize, at_ns: u64, kind: EventKind, of: (u32, u8, u32)) {
-        self.0.push((rank, at_ns, kind, of));
+        self.0.push(((rank, 0), at_ns, kind, of));
     }
 
     /// Notes a message: when it was sent, and when its handler began and ended.
@@ -35,18 +35,23 @@ impl Written {
     }
 
     /// Writes the traces, each in the order of time, and reads them.
-    fn graph(mut self) -> RunGraph {
+    fn graph(self) -> RunGraph {
+        self.graph_of(None)
+    }
+
+    /// Reads them as those of a run in virtual time, on a machine with these gaps.
+    fn graph_of(mut self, gaps_ns: Option<[u64; 2]>) -> RunGraph {
         let folder = Scratch::new(&std::env::temp_dir(), "graph").unwrap();
         let ranks = [0, 1].map(|r| Recorder::create(folder.path(), (r, 2, r), 100).unwrap());
         let base_ns = clock::now_ns();
         self.0.sort_by_key(|&(_, at_ns, ..)| at_ns);
-        for (rank, at_ns, kind, (peer, detail, value)) in self.0 {
+        for ((rank, track), at_ns, kind, (peer, detail, value)) in self.0 {
             let is_handler = kind == EventKind::Handle;
             let sent = || send_key(base_ns + u64::from(value));
             let value = if is_handler { sent() } else { value };
-            ranks[rank].note(base_ns + at_ns, kind, 0, (peer, detail, value));
+            ranks[rank].note(base_ns + at_ns, kind, track, (peer, detail, value));
         }
-        RunGraph::of(&mut Timeline::open(folder.path()).unwrap()).unwrap()
+        RunGraph::of(&mut Timeline::open(folder.path()).unwrap(), gaps_ns).unwrap()
     }
 }
 
@@ -166,4 +171,27 @@ fn stores_without_an_answer_hold_up_the_request_that_waits_for_them() {
     // The request leaves ten gaps after the first store, at 1 us.
     let late = 1_000 + 10 * 3_000 - 2_000;
     assert_eq!(longer(&graph, ["L=+5us", "g=3us,scope=net"]), [2 * 5_000, late]);
+}
+
+#[test]
+fn stores_in_virtual_time_wait_for_the_nic_and_end_the_wait_of_the_rank_that_awaits_them() {
+    let mut written = Written::default();
+    // Three stores at 1, 2 and 3 us leave every 5 us, and take 4 us more; the executor beside rank
+    // 1 handles each for 1 us. Rank 1 waits for the last.
+    for (sent, handled) in [(1_000, 5_000), (2_000, 10_000), (3_000, 15_000)] {
+        written.note(0, sent, EventKind::Send, (1, SHORT, 8));
+        let handler =
+            [(handled, EventKind::Handle, sent as u32), (handled + 1_000, EventKind::HandleEnd, 0)];
+        let noted = handler.map(|(at_ns, kind, sent)| ((1, 1), at_ns, kind, (0, SHORT, sent)));
+        written.0.extend(noted);
+    }
+    written.note(1, 500, EventKind::Wait, (0, WORD, 0));
+    written.note(1, 16_100, EventKind::WaitEnd, (0, 0, 0));
+    let graph = written.graph_of(Some([0, 5_000]));
+    assert_eq!(graph.unexplained_ns, 0);
+    // Sent at 11, 22 and 33 us, none waits for the NIC.
+    assert_eq!(longer(&graph, ["o_s=+10us"]), [33_000 + 4_000 + 1_100 - 16_100]);
+    // The executor handles them at 5, 16 and 27 us.
+    assert_eq!(longer(&graph, ["o_r=+10us"]), [5_000 + 3 * 11_000 + 100 - 16_100]);
+    assert_eq!(longer(&graph, ["L=+30us", "g=20us"]), [30_000, 2 * 15_000]);
 }
