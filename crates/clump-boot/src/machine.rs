@@ -35,7 +35,7 @@ pub struct MachineFile {
 pub struct Calibration {
     /// The day in UTC, as in 2026-11-28.
     pub date: String,
-    /// Processors that other programs kept busy before it.
+    /// Processors that other programs kept busy before it, or after it if these are more.
     pub load: f64,
     /// Within a node.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -91,10 +91,23 @@ pub struct Layout {
 fn knobs(text: &str) -> Result<KnobTable, WrongCommand> {
     let wrong = |e: clump_boot::Error| WrongCommand::new(e.to_string());
     let config = clump_boot::Config::load().map_err(wrong)?;
-    if let Ok(basis) = clump_boot::machine::basis(&config) {
+    announce_basis(&config);
+    clump_boot::machine::knobs(&config, "--emu", text).map_err(wrong)
+}
+
+/// Prints what the knobs of the environment are set beside, if any are turned there.
+fn announce_variable() {
+    if let Ok(config) = clump_boot::Config::load().as_ref()
+        && !config.emu().is_empty()
+    {
+        announce_basis(config);
+    }
+}
+
+fn announce_basis(config: &clump_boot::Config) {
+    if let Ok(basis) = clump_boot::machine::basis(config) {
         clump_os::console::err(&format!("emu: {basis}"));
     }
-    clump_boot::machine::knobs(&config, "--emu", text).map_err(wrong)
 }
 
 /// Reads parameters of studies from the command line.
@@ -228,6 +241,9 @@ impl Layout {
         spec.proxies = self.ni.map(|drives| drives.proxies((ranks, nodes), cores));
         spec.cables = self.cables;
         spec.knobs = self.emu.as_deref().map(knobs).transpose()?;
+        if self.emu.is_none() {
+            announce_variable();
+        }
         spec.settings.extend(self.lab.iter().map(|text| ("lab".to_owned(), text.clone())));
         let addresses = self.addresses.iter().flat_map(|all| all.0);
         spec.addresses = addresses.flatten().collect();

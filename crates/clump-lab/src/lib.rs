@@ -38,6 +38,7 @@ pub mod flood;
 pub mod goals;
 #[cfg(test)]
 mod golden;
+pub mod knob_base;
 pub mod launch;
 pub mod logp;
 pub mod logp_tables;

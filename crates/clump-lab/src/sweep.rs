@@ -7,6 +7,7 @@
 pub use crate::sweep_run::{LockCounts, RunEnd, SweepRun};
 pub use crate::virtual_sweep::{VirtualRun, VirtualSweep};
 
+use crate::knob_base::KnobBase;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Context, Result, ensure};
 use clump_loggp::Median;
@@ -24,7 +25,7 @@ const BETWEEN: usize = 3;
 const FEWEST: usize = 3;
 
 /// The plan of a sweep: the first line of its journal.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepPlan {
     /// Number of the journal's format.
     pub format: u32,
@@ -39,6 +40,10 @@ pub struct SweepPlan {
     /// Virtual time of the runs; `None`: the machine's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_time: Option<VirtualSweep>,
+    /// The calibration beside which knobs are set; `None`: time is virtual, or the journal is of an
+    /// older build.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<KnobBase>,
 }
 
 /// Runs of a setting beside runs at none.
@@ -56,7 +61,35 @@ impl SweepPlan {
     pub fn new(command: Vec<String>, settings: Vec<String>, seed: u64, rounds: usize) -> Self {
         let settings = [String::new()].into_iter().chain(settings).collect();
         let rounds = rounds.max(FEWEST);
-        Self { format: FORMAT, command, settings, seed, rounds, virtual_time: None }
+        let (format, virtual_time, base) = (FORMAT, None, None);
+        Self { format, command, settings, seed, rounds, virtual_time, base }
+    }
+
+    /// Sets its knobs beside a calibration.
+    #[must_use]
+    pub fn beside(self, base: Option<KnobBase>) -> Self {
+        Self { base, ..self }
+    }
+
+    /// Checks that runs of `self` may be added to the journal of `found`.
+    fn check_goes_on(&self, found: &Self) -> Result<()> {
+        let beside = |plan: &Self| Self { base: None, ..plan.clone() };
+        ensure!(
+            beside(found) == beside(self),
+            "it is of another sweep (`{}`, {} settings); name another file, or remove this one",
+            found.command.join(" "),
+            found.settings.len()
+        );
+        if let (Some(then), Some(now)) = (&found.base, &self.base) {
+            ensure!(
+                then.agrees(now, &self.settings),
+                "its settings mean something else: {}, and now {}; name another file, or remove \
+                 this one",
+                then.basis,
+                now.basis
+            );
+        }
+        Ok(())
     }
 
     /// Makes time virtual: one run of each setting is all.
@@ -126,12 +159,8 @@ impl SweepJournal {
         let Some(first) = lines.next() else { return Ok(journal) };
         let found: SweepPlan = serde_json::from_str(first)
             .context("it does not begin with a plan; name another file, or remove this one")?;
-        ensure!(
-            found == journal.plan,
-            "it is of another sweep (`{}`, {} settings); name another file, or remove this one",
-            found.command.join(" "),
-            found.settings.len()
-        );
+        journal.plan.check_goes_on(&found)?;
+        journal.plan.base = found.base;
         for (number, line) in lines.enumerate() {
             let run: SweepRun = serde_json::from_str(line)
                 .with_context(|| format!("line {} is no run", number + 2))?;
@@ -187,6 +216,13 @@ impl SweepJournal {
     pub fn waited(&self, setting: usize) -> Option<f64> {
         let of = self.runs.values().filter(|run| run.setting == setting);
         Some(Median::of(of.filter_map(|run| run.waited_s))?.value)
+    }
+
+    /// Returns how often the kernel took the processor from a rank at a setting.
+    pub fn preemptions(&self, setting: usize) -> Option<f64> {
+        let of = self.runs.values().filter(|run| run.setting == setting);
+        #[expect(clippy::cast_precision_loss, reason = "counts of runs are below 2^53")]
+        Some(Median::of(of.filter_map(|run| Some(run.preemptions? as f64)))?.value)
     }
 
     /// Returns true if time is virtual: each run is the same.
@@ -356,6 +392,7 @@ impl SweepJournal {
         let rest = if left == 0 { "complete" } else { "the same command goes on with it" };
         table.notes.push(format!("{done} runs, {left} left at most: {rest}"));
         table.notes.push(self.time_note());
+        table.notes.extend(self.base_note());
         table.notes.extend(self.line_note());
         report.tables.push(table);
         Ok(report)
@@ -363,6 +400,11 @@ impl SweepJournal {
 }
 
 impl SweepJournal {
+    /// Returns a sentence that says what its knobs are set beside, if that is known.
+    pub fn base_note(&self) -> Option<String> {
+        self.plan.base.as_ref().map(|base| base.basis.clone())
+    }
+
     /// Returns a sentence that says what its times are of.
     pub fn time_note(&self) -> String {
         let of = match (self.is_of_phases(), &self.plan.virtual_time) {

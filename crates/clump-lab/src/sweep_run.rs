@@ -65,6 +65,9 @@ pub struct SweepRun {
     /// waited most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waited_s: Option<f64>,
+    /// Times that the kernel took the processor from a rank, of the rank with most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preemptions: Option<u64>,
     /// Round trips between the processors before and after it, where there are two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<LineTimes>,
@@ -91,6 +94,7 @@ impl SweepRun {
             locks: None,
             phases_s: None,
             waited_s: None,
+            preemptions: None,
             lines: None,
             virtual_time: None,
         }

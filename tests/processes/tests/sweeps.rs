@@ -50,6 +50,35 @@ fn a_serial_phase_is_what_m1_misses_and_m1b_has() {
 }
 
 #[test]
+fn a_job_says_what_the_knobs_of_its_environment_are_set_beside() {
+    let folder = Folder::new();
+    let machine = folder.path().join("machine.json");
+    let job = |options: &str, knobs: Option<&str>| {
+        let machine = machine.clone();
+        let job = Job::of(options, "barrier 1").with(move |job| {
+            job.env("CLUMP_LAB_MACHINE", machine);
+        });
+        let job = match knobs {
+            Some(knobs) => {
+                let knobs = knobs.to_owned();
+                job.with(move |job| {
+                    job.env("CLUMP_EMU", knobs);
+                })
+            }
+            None => job,
+        };
+        let ended = job.finish();
+        ended.expect_clean();
+        let said = ended.err.lines().filter(|line| line.starts_with("emu: knobs"));
+        said.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let by_option = job("-n 2 --emu L=+1us", None);
+    assert!(by_option.len() == 1 && by_option[0].contains("machine.json"), "{by_option:?}");
+    assert_eq!(job("-n 2", Some("L=+1us")), by_option);
+    assert_eq!(job("-n 2", None), [] as [String; 0], "no knob is turned");
+}
+
+#[test]
 fn a_sweep_says_why_nothing_is_known_of_a_trace_without_room() {
     let folder = Folder::new();
     let journal = folder.path().join("phase.jsonl");

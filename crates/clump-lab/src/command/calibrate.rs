@@ -96,9 +96,9 @@ pub fn save(
     let (mut paths, mut differences) = (Vec::new(), Vec::new());
     let scopes = scopes(scope);
     let mut progress = JobProgress::new("calibrate", 3 * scopes.len());
-    let load = busy_processors();
+    let load = LoadWatch::begin(busy_processors);
     let mut how = file.calibration.take().unwrap_or_default();
-    (how.date, how.load) = (day_of(clock::real_ns() / 1_000_000_000), load);
+    how.date = day_of(clock::real_ns() / 1_000_000_000);
     for scope in scopes {
         let name = name(scope, security);
         progress.next(&format!("{name}, delayed by nothing"));
@@ -117,13 +117,32 @@ pub fn save(
         }
         paths.push((name, PathCalibration { bare, delayed }));
     }
-    let refused = refusal(load, &differences).filter(|_| !force);
+    how.load = load.end();
+    let refused = refusal(how.load, &differences).filter(|_| !force);
     if refused.is_none() {
         (file.format, file.processor) = (FORMAT, Machine::this().processor);
         file.calibration = Some(how);
         file.write(path)?;
     }
     Ok((paths, refused))
+}
+
+/// Most processors that other programs were seen to keep busy, before a calibration and after it.
+#[derive(Debug)]
+struct LoadWatch<L> {
+    look: L,
+    before: f64,
+}
+
+impl<L: FnMut() -> f64> LoadWatch<L> {
+    fn begin(mut look: L) -> Self {
+        let before = look();
+        Self { look, before }
+    }
+
+    fn end(mut self) -> f64 {
+        self.before.max((self.look)())
+    }
 }
 
 /// Returns how many processors other programs keep busy now.
@@ -203,6 +222,16 @@ mod tests {
         let words = ["lab", "calibrate", "--measure", "--scope", "net", "--security", "crc"];
         let Command::Calibrate(args) = parse(&words) else { panic!("another command") };
         assert!(args.measure && args.scope == Some(Scope::Net) && args.security == Security::Crc);
+    }
+
+    #[test]
+    fn load_that_comes_while_a_calibration_runs_is_seen() {
+        let load = |looks: [f64; 2]| {
+            let mut looks = looks.into_iter();
+            LoadWatch::begin(|| looks.next().unwrap()).end()
+        };
+        assert_eq!([load([0.0, 0.7]), load([0.7, 0.0]), load([0.1, 0.1])], [0.7, 0.7, 0.1]);
+        assert!(refusal(load([0.0, 0.7]), &[]).unwrap().contains("0.7 processors busy"));
     }
 
     /// The name is a key of the one table of settings; another name would be ignored silently.

@@ -86,7 +86,7 @@ impl StudyArgs {
 pub fn run(args: &StudyArgs) -> Result<u8> {
     let chosen = chosen(&args.only)?;
     std::fs::create_dir_all(&args.out).with_context(|| format!("{}", args.out.display()))?;
-    let machine = args.out.join("machine.json");
+    let machine = machine_file(args);
     if args.machine.is_none() && !args.uncalibrated && !machine.is_file() {
         console::err("study: calibrating");
         let (_, refused) = calibrate::save(&machine, (Security::default(), None), args.force)?;
@@ -111,6 +111,11 @@ pub fn run(args: &StudyArgs) -> Result<u8> {
     }
     write_all(args, &files)?;
     Ok(0)
+}
+
+/// Returns the file of the study's calibration.
+fn machine_file(args: &StudyArgs) -> PathBuf {
+    args.out.join("machine.json")
 }
 
 /// Reads a factor of the work.
@@ -255,6 +260,7 @@ fn sweep_of(
         seed: 1,
         machine: args.machine.clone(),
         cpu: args.cpu.clone(),
+        base: args.machine.is_none().then(|| machine_file(args)),
         json: false,
         command: application.command(&program, args.ranks(), planned.amount),
     })
@@ -314,6 +320,7 @@ mod tests {
         assert!(command.starts_with("-n 4 --nodes 4 -- "), "{command}");
         assert!(command.ends_with(" app radb --keys 5000 --json"), "{command}");
         assert_eq!((sweep.rounds, sweep.budget, sweep.knob.len()), (5, Some(2), 4));
+        assert_eq!(sweep.base.as_deref(), Some(Path::new("o/machine.json")), "its calibration");
         assert!(chosen(&["sort".into()]).unwrap_err().to_string().contains("radix, radix-c"));
     }
 
@@ -327,7 +334,7 @@ mod tests {
         let plan = plan(&args, &file, &radb).unwrap().unwrap();
         let planned = &plan.programs[0];
         let sweep = sweep_of(&args, &plan, planned, (Path::new("o/radb.jsonl"), None)).unwrap();
-        assert_eq!(sweep.machine, args.machine);
+        assert_eq!((&sweep.machine, &sweep.base), (&args.machine, &None));
         let command = sweep.command.join(" ");
         assert!(command.starts_with("-n 32 --nodes 32 -- "), "{command}");
         assert!(command.ends_with(" app radb --keys 262144 --json"), "{command}");

@@ -1,6 +1,7 @@
 //! `clump lab sweep`: options, runs, journal.
 
 use crate::command::recording::{self, INTERRUPTED};
+use crate::knob_base::KnobBase;
 use crate::progress::JobProgress;
 use crate::study::input::{MAX_BYTES, profile_beside};
 use crate::study::replays::{SweepReplay, replay_beside};
@@ -11,7 +12,6 @@ use crate::sweep_job::SweepJob;
 use crate::virtual_sweep::RECORDED;
 use crate::wrong_command::WrongCommand;
 use anyhow::{Context, Error, Result, bail};
-use clump_boot::Config;
 use clump_boot::virtual_machine::VirtualMachine;
 use clump_loggp::KnobTable;
 use clump_loggp::knobs::settings;
@@ -70,6 +70,9 @@ pub struct SweepArgs {
     /// first run, beside the journal]
     #[arg(long, value_name = "COST", requires = "machine")]
     pub cpu: Option<ComputePlan>,
+    /// File beside whose parameters knobs are set; `None`: the machine's own.
+    #[arg(skip)]
+    pub base: Option<PathBuf>,
     /// One JSON object instead of text
     #[arg(long)]
     pub json: bool,
@@ -93,13 +96,16 @@ pub fn run(args: &SweepArgs) -> Result<u8> {
 /// # Errors
 /// As for [`run`].
 pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
-    let (mut journal, mut file) = open(&args.out, plan(args)?, args.precision / 100.0)
+    let plan = plan(args)?;
+    let base = plan.base.clone();
+    let (mut journal, mut file) = open(&args.out, plan, args.precision / 100.0)
         .with_context(|| format!("the journal {}", args.out.display()))?;
-    console::err(&format!("sweep: {}", basis(args)?));
+    console::err(&format!("sweep: {}", basis(&journal.plan)?));
     let Some(cpu) = recording::ready(&args.out, &journal, args.limit)? else { return Ok(None) };
     let job = SweepJob {
         command: &args.command,
         limit_s: args.limit,
+        machine_file: base.as_ref().map(|base| &*base.file),
         virtual_time: args.machine.as_ref().map(|machine| (&*machine.name, &*cpu)),
         ..SweepJob::default()
     };
@@ -181,7 +187,8 @@ pub fn measured(job: SweepJob<'_>, beside: &Path) -> Result<Option<(SweepRun, Op
     let run = SweepRun { locks, phases_s: phases_s(&printed), ..SweepRun::of((0, 0), end) };
     if job.virtual_time.is_none() {
         let waited_s = profile.as_ref().and_then(waited_s);
-        return Ok(Some((SweepRun { waited_s, ..run }, profile)));
+        let preemptions = profile.as_ref().and_then(|of| most(of, Counter::Preemptions));
+        return Ok(Some((SweepRun { waited_s, preemptions, ..run }, profile)));
     }
     let (end, virtual_time) = match (end, VirtualRun::of_printed(&printed)) {
         (RunEnd::Took(_), None) => bail!("a run has reported no virtual time"),
@@ -209,9 +216,14 @@ fn phases_s(printed: &str) -> Option<f64> {
 
 /// Returns the time in s for which a rank waited for a processor, of the rank that waited most.
 fn waited_s(profile: &Profile) -> Option<f64> {
-    let most = profile.counters.iter().map(|rank| rank[Counter::ProcessorWait]).max()?;
+    let most = most(profile, Counter::ProcessorWait)?;
     #[expect(clippy::cast_precision_loss, reason = "times of runs are below 2^53 ns")]
     Some(most as f64 / 1e9)
+}
+
+/// Returns a counter of the rank that has most.
+fn most(profile: &Profile, counter: Counter) -> Option<u64> {
+    profile.counters.iter().map(|rank| rank[counter]).max()
 }
 
 /// Traces a run at no setting, plays it at every setting of the plan, and leaves what that predicts
@@ -246,7 +258,8 @@ fn traced(job: SweepJob<'_>, args: &SweepArgs, plan: &SweepPlan) -> Result<Optio
     Ok(match job.run()? {
         None => None,
         Some(RunEnd::Took(_)) => {
-            let knobs = plan.settings.iter().skip(1).map(|text| knobs(args, text));
+            let knobs =
+                plan.settings.iter().skip(1).map(|text| knobs(args, plan.base.as_ref(), text));
             let knobs = knobs.collect::<Result<Vec<_>>>()?;
             Some(SweepReplay::of_traces(plan, &folder, &knobs))
         }
@@ -261,7 +274,12 @@ fn traced(job: SweepJob<'_>, args: &SweepArgs, plan: &SweepPlan) -> Result<Optio
 
 /// Returns the plan of a sweep.
 fn plan(args: &SweepArgs) -> Result<SweepPlan> {
-    let plan = SweepPlan::new(args.command.clone(), texts(args)?, args.seed, args.rounds);
+    let base = match &args.machine {
+        Some(_) => None,
+        None => Some(KnobBase::read(args.base.as_deref())?),
+    };
+    let texts = texts(args, base.as_ref())?;
+    let plan = SweepPlan::new(args.command.clone(), texts, args.seed, args.rounds).beside(base);
     let Some(machine) = &args.machine else { return Ok(plan) };
     let cpu = match &args.cpu {
         None => RECORDED.to_owned(),
@@ -276,31 +294,32 @@ fn plan(args: &SweepArgs) -> Result<SweepPlan> {
 }
 
 /// Returns a sentence that says what values of knobs are set beside.
-fn basis(args: &SweepArgs) -> Result<String> {
-    match &args.machine {
-        Some(machine) => machine.basis().map_err(Error::msg),
-        None => Ok(clump_boot::machine::basis(&Config::load()?)?),
+fn basis(plan: &SweepPlan) -> Result<String> {
+    match &plan.virtual_time {
+        Some(time) => time.machine.basis().map_err(Error::msg),
+        None => Ok(plan.base.as_ref().map(|base| base.basis.clone()).unwrap_or_default()),
     }
 }
 
 /// Reads the knobs of a setting.
-fn knobs(args: &SweepArgs, text: &str) -> Result<KnobTable> {
-    match &args.machine {
-        Some(machine) => {
+fn knobs(args: &SweepArgs, base: Option<&KnobBase>, text: &str) -> Result<KnobTable> {
+    match (&args.machine, base) {
+        (Some(machine), _) => {
             Ok(machine.knobs(text).map_err(|why| WrongCommand::new(format!("--knob: {why}")))?)
         }
-        None => Ok(clump_boot::machine::knobs(&Config::load()?, "--knob", text)?),
+        (None, Some(base)) => base.knobs(text),
+        (None, None) => KnobBase::default().knobs(text),
     }
 }
 
 /// Returns the texts of all settings.
-fn texts(args: &SweepArgs) -> Result<Vec<String>> {
+fn texts(args: &SweepArgs, base: Option<&KnobBase>) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     for knob in &args.knob {
         for setting in settings(knob).with_context(|| format!("--knob {knob}"))? {
             let with = args.with.as_ref().map(|with| format!(",{with}")).unwrap_or_default();
             let text = setting + &with;
-            knobs(args, &text)?;
+            knobs(args, base, &text)?;
             texts.push(text);
         }
     }
@@ -335,7 +354,10 @@ fn write_line(file: &mut File, line: &str) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::command::{Command, tests::parse};
+    use clump_boot::machine::{FORMAT, MachineFile};
+    use clump_loggp::{BaseParameters, KnobClass, KnobScope};
 
     #[test]
     fn phases_are_those_that_the_program_has_printed_last() {
@@ -352,6 +374,36 @@ mod tests {
         let words = ["lab", "sweep", "--knob", "L=+1us", "--out", "f", "--", "-n", "2", "p", "-x"];
         let Command::Sweep(args) = parse(&words) else { panic!("another command") };
         assert_eq!(args.command, ["-n", "2", "p", "-x"]);
-        assert_eq!(super::texts(&args).unwrap(), ["L=+1us"]);
+        assert_eq!(super::texts(&args, None).unwrap(), ["L=+1us"]);
+    }
+
+    #[test]
+    fn knobs_are_set_beside_the_named_file_and_the_journal_keeps_what_it_had() {
+        let folder = Scratch::new(&std::env::temp_dir(), "base").unwrap();
+        let [file, out] = ["machine.json", "s.jsonl"].map(|name| folder.path().join(name));
+        let net = BaseParameters { l_ns: Some(3_000.0), ..BaseParameters::default() };
+        let calibrate = |net| {
+            let processor = "a processor".to_owned();
+            let machine = MachineFile { format: FORMAT, processor, net, ..MachineFile::default() };
+            machine.write(&file).unwrap();
+        };
+        calibrate(net);
+        let words =
+            ["lab", "sweep", "--knob", "L=50us", "--with", "scope=net", "--out", "f", "--", "p"];
+        let Command::Sweep(args) = parse(&words) else { panic!("another command") };
+        let args = SweepArgs { base: Some(file.clone()), ..args };
+        let made = plan(&args).unwrap();
+        let base = made.base.clone().unwrap();
+        assert_eq!((&base.file, base.paths[1]), (&file, net));
+        assert!(basis(&made).unwrap().contains("net o - and -, g -, L 3.000 us"), "{base:?}");
+        let net_of = |table: KnobTable| table.get(KnobScope::Net, KnobClass::Short).latency_ns;
+        assert_eq!(net_of(knobs(&args, made.base.as_ref(), "L=50us,scope=net").unwrap()), 47_000);
+        let (journal, _) = open(&out, made.clone(), 0.01).unwrap();
+        let report = journal.report().unwrap();
+        assert!(report.tables[0].notes.contains(&base.basis), "{:?}", report.tables);
+        assert!(open(&out, made, 0.01).is_ok(), "of the same calibration");
+        calibrate(BaseParameters { l_ns: Some(9_000.0), ..net });
+        let why = format!("{:#}", open(&out, plan(&args).unwrap(), 0.01).unwrap_err());
+        assert!(why.contains("L 3.000 us") && why.contains("L 9.000 us"), "{why}");
     }
 }

@@ -80,6 +80,8 @@ pub struct SweepPoint {
     pub is_exact: bool,
     /// Time for which ranks waited for processors beyond that at no setting, in s.
     pub waited_s: f64,
+    /// Times that the kernel took the processor from a rank beyond those at no setting, if known.
+    pub preemptions: Option<u64>,
     /// Time over that of the runs at no setting beside it.
     pub slowdown: Option<Median>,
     /// Predicted slowdown by model.
@@ -149,6 +151,7 @@ fn points_of(journal: &SweepJournal, program: &StudiedProgram, study: &Study) ->
             was_run: journal.was_run(setting),
             is_exact: journal.is_exact(),
             waited_s: (journal.waited(setting).unwrap_or(waited) - waited).max(0.0),
+            preemptions: preemptions(journal, setting),
             slowdown: slowdown.map(|slowdown| slowdown.ratio),
             predicted: knob.models().iter().filter_map(predict).collect(),
         });
@@ -156,13 +159,21 @@ fn points_of(journal: &SweepJournal, program: &StudiedProgram, study: &Study) ->
     points
 }
 
+/// Returns how much more often the kernel took the processor from a rank than at no setting.
+fn preemptions(journal: &SweepJournal, setting: usize) -> Option<u64> {
+    let more = journal.preemptions(setting)? - journal.preemptions(0)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    Some(more.max(0.0) as u64)
+}
+
 /// Returns the parameters that the settings of a sweep are beside, within a node and between nodes:
-/// of its virtual machine, or of this one.
+/// of its virtual machine, or of this one as it was calibrated then.
 fn bases(journal: &SweepJournal, study: &Study) -> [BaseParameters; 2] {
     let of_virtual = journal.plan.virtual_time.as_ref();
     let of_virtual = of_virtual.and_then(|time| time.machine.bases().ok());
     let of_this = study.machine.as_ref().map(|machine| [machine.shm, machine.net]);
-    of_virtual.or(of_this).unwrap_or_default()
+    let of_plan = journal.plan.base.as_ref().map(|base| base.paths);
+    of_virtual.or(of_plan).or(of_this).unwrap_or_default()
 }
 
 /// Returns how the setting ended, where it did not end cleanly, for all sweeps of a program.
