@@ -2,6 +2,7 @@
 
 use crate::schema::{Figure, FigureRole, InstrumentReport, ReportColumn, ReportTable};
 use anyhow::{Result, ensure};
+use clump_trace::line_state::alike;
 
 /// Columns that measure clump, by table, row and column.
 fn measured(report: &InstrumentReport) -> Vec<(String, String, Figure)> {
@@ -21,6 +22,29 @@ fn measured(report: &InstrumentReport) -> Vec<(String, String, Figure)> {
         }
     }
     all
+}
+
+/// Returns the shortest and the longest round trip between the processors in a result, in ns, if it
+/// has any: at its begin and end, and of each turn of a comparison.
+fn line_range(report: &InstrumentReport) -> Option<(f64, f64)> {
+    let ends = report.lines.into_iter().flat_map(|lines| [lines.before_ns, lines.after_ns]);
+    let rounds = report.data.get("lines_ns").and_then(|rounds| rounds.as_array());
+    let turns = rounds.into_iter().flatten().filter_map(|round| round.as_array()).flatten();
+    let all: Vec<f64> = ends.chain(turns.filter_map(|turn| turn.as_f64())).collect();
+    let least = all.iter().copied().reduce(f64::min)?;
+    Some((least, all.iter().copied().fold(least, f64::max)))
+}
+
+/// Returns a sentence, if the processors of two results were not equally far from each other.
+fn line_note(before: &InstrumentReport, after: &InstrumentReport) -> Option<String> {
+    let (then, now) = (line_range(before)?, line_range(after)?);
+    (!alike(then.0.min(now.0), then.1.max(now.1))).then(|| {
+        format!(
+            "round trip between the processors: {:.0} to {:.0} ns before, {:.0} to {:.0} ns after: \
+             the machine was in another state, which alone may be the change",
+            then.0, then.1, now.0, now.1
+        )
+    })
 }
 
 /// Returns what a larger figure of a unit is: `Some(true)` better, `Some(false)` worse, `None`
@@ -78,6 +102,7 @@ pub fn compare(
     if before.machine != after.machine {
         table.notes.push("they are not of one machine".into());
     }
+    table.notes.extend(line_note(before, after));
     table.notes.push(format!("{worse} of {} figures became worse", table.rows.len()));
     report.tables.push(table);
     Ok((report, worse))
@@ -97,12 +122,13 @@ fn is_worse((then, now): (Figure, Figure), larger_is_better: bool, tolerance: f6
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clump_trace::line_state::LineTimes;
 
     fn report(figures: &[(&str, f64, (f64, f64))]) -> InstrumentReport {
         let mut report = InstrumentReport::new("logp", "LogP".into(), &()).unwrap();
         let mut table = ReportTable::new("path", vec![ReportColumn::ours("clump")]);
         for (unit, value, interval) in figures {
-            let figure = Figure { value: *value, interval: Some(*interval) };
+            let figure = Figure { interval: Some(*interval), ..(*value).into() };
             table.row(format!("in {unit}"), (unit, 1), vec![Some(figure)]);
         }
         report.tables.push(table);
@@ -118,6 +144,24 @@ mod tests {
         assert_eq!(counted(&[("ns", 120.0, (101.0, 130.0)), ("GB/s", 2.0, (1.9, 2.1))]), 1);
         assert_eq!(counted(&[("ns", 80.0, (79.0, 81.0)), ("GB/s", 8.0, (7.9, 8.1))]), 0);
         assert_eq!(counted(&[("ns", 104.0, (103.9, 104.1))]), 0, "within the tolerance");
+    }
+
+    #[test]
+    fn unlike_distances_of_the_processors_are_said() {
+        let of = |before_ns: f64, after_ns: f64| InstrumentReport {
+            lines: Some(LineTimes { before_ns, after_ns }),
+            ..report(&[("ns", 100.0, (95.0, 105.0))])
+        };
+        let notes = |before: &InstrumentReport, after: &InstrumentReport| {
+            compare(before, after, 5.0).unwrap().0.tables[0].notes.join("\n")
+        };
+        let (near, far) = (of(95.0, 100.0), of(480.0, 500.0));
+        let said = notes(&near, &far);
+        assert!(said.contains("95 to 100 ns before, 480 to 500 ns after"), "{said}");
+        assert!(!notes(&near, &of(100.0, 105.0)).contains("round trip"), "alike");
+        let turns = serde_json::json!({ "lines_ns": [[95.0, 97.0], [470.0, 96.0]] });
+        let comparison = InstrumentReport { lines: None, data: turns, ..near.clone() };
+        assert!(notes(&comparison, &near).contains("95 to 470 ns before"), "of a turn");
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn measure(args: &CompareArgs, folder: &Path) -> Result<()> {
     drop(progress);
     let table = ComparisonTable::of(&played);
     if args.markdown {
-        return Ok(console::out(&table.markdown())?);
+        return Ok(console::out(&table.markdown(&missing, &played))?);
     }
     crate::render::show(&table.report(&field, &missing, &played)?, args.json)
 }

@@ -100,14 +100,7 @@ impl ComparisonTable {
             let digits = if own < 10.0 { 2 } else { 1 };
             table.row(row.name.clone(), (row.unit, digits), figures);
         }
-        let over = "over the best: rates, clump's over that of the best other; times, that of the";
-        table.notes.extend([over.into(), "best other over clump's; above 1 clump is ahead".into()]);
-        table.notes.extend(played.notes());
-        table.notes.extend(missing.iter().map(|peer| format!("{}: {}", peer.name, peer.remedy)));
-        for turn in turns.iter().flat_map(|one| one.failures.iter().map(move |of| (one, of))) {
-            let (one, (round, why)) = turn;
-            table.notes.push(format!("{}: its turn in round {round} failed: {why}", one.name));
-        }
+        table.notes = notes(missing, played);
         let data =
             serde_json::json!({ "table": self, "turns": turns, "lines_ns": played.lines_ns });
         let title = format!("clump beside other implementations through {}", field.scope.text());
@@ -118,8 +111,8 @@ impl ComparisonTable {
         Ok(report)
     }
 
-    /// Formats the table for BENCHMARKS.md.
-    pub fn markdown(&self) -> String {
+    /// Formats the table and its notes for BENCHMARKS.md.
+    pub fn markdown(&self, missing: &[Missing], played: &PlayedRounds) -> String {
         let mut out = String::from("| what | unit |");
         for name in &self.names {
             let _ = write!(out, " {name} |");
@@ -134,8 +127,29 @@ impl ComparisonTable {
             let better = row.over_best().map_or_else(|| "-".into(), |x| format!("{x:.2} x"));
             let _ = writeln!(out, " {better} |");
         }
+        out.push('\n');
+        for note in notes(missing, played) {
+            let _ = writeln!(out, "- {note}");
+        }
         out
     }
+}
+
+/// Returns the lines below a table: the meaning of the ratio, the state of the machine, and what is
+/// missing in it.
+fn notes(missing: &[Missing], played: &PlayedRounds) -> Vec<String> {
+    let over = "over the best: rates, clump's over that of the best other; times, that of the best \
+                other over clump's; above 1 clump is ahead";
+    let mut notes = vec![over.to_owned()];
+    notes.extend(played.notes());
+    notes.extend(missing.iter().map(|peer| format!("{}: {}", peer.name, peer.remedy)));
+    for one in &played.turns {
+        let failed = |(round, why): &(usize, String)| {
+            format!("{}: its turn in round {round} failed: {why}", one.name)
+        };
+        notes.extend(one.failures.iter().map(failed));
+    }
+    notes
 }
 
 fn advantage(
@@ -198,10 +212,16 @@ mod tests {
         let text = crate::render::text(&table.report(&field, &missing, &results()).unwrap());
         assert!(text.lines().all(|l| l.chars().count() <= 100), "{text}");
         assert!(text.contains("2.50") && text.contains("Open MPI: not installed"));
-        let markdown = table.markdown();
-        assert_eq!(markdown.lines().count(), 2 + table.rows.len());
-        let cells = |l: &str| l.matches('|').count();
-        assert!(markdown.lines().all(|l| cells(l) == 7), "{markdown}");
+        let mut played = results();
+        played.turns[2].failures.push((2, "it hangs".into()));
+        let markdown = table.markdown(&missing, &played);
+        let (rows, notes): (Vec<_>, Vec<_>) =
+            markdown.lines().filter(|l| !l.is_empty()).partition(|l| l.starts_with('|'));
+        assert_eq!(rows.len(), 2 + table.rows.len());
+        assert!(rows.iter().all(|l| l.matches('|').count() == 7), "{markdown}");
+        let expected = ["above 1 clump is ahead", "95 to 95 ns", "not installed", "it hangs"];
+        assert_eq!(notes.len(), expected.len(), "{markdown}");
+        assert!(notes.iter().zip(expected).all(|(l, part)| l.contains(part)), "{markdown}");
         assert!(ComparisonTable::of(&PlayedRounds::default()).rows.is_empty());
     }
 }
