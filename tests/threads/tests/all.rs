@@ -11,6 +11,7 @@ mod connections;
 mod flag_barrier;
 mod global_memory;
 mod halo;
+mod hidden_credit;
 mod irregular;
 mod locks;
 mod onesided;

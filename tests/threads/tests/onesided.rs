@@ -396,3 +396,31 @@ fn a_get_is_one_message_however_many_fragments_it_has() {
     let took = time_of_a_get(&Shape::of(2, 2), "g=10s,o=+500ms,scope=net");
     assert!(took >= 1_000_000_000, "a request and an answer: {took} ns");
 }
+
+#[test]
+fn a_long_put_is_one_message_however_many_fragments_it_has() {
+    const BYTES: usize = 1 << 20;
+    const GAP_NS: u64 = 1_000_000_000;
+    for shape in Shape::of(2, 2).every_way() {
+        run(&shape, 3, move |seat| {
+            let knobs =
+                KnobTable::parse("g=1s,o_s=+500ms,scope=net", &[BaseParameters::default(); 2]);
+            seat.context.node().set_knobs(&knobs.unwrap().to_words()).unwrap();
+            let rma = Rma::open(&seat.context).unwrap();
+            let (_mine, all) = seat.allocate(&rma, BYTES as u64);
+            seat.meet();
+            if seat.rank() == 0 {
+                rma.poll().unwrap();
+                let begun = clock::now_ns();
+                all[1].put_bytes(0, &vec![7; BYTES]).unwrap();
+                rma.quiet().unwrap();
+                let took = clock::now_ns() - begun;
+                // The request that waits for it leaves a gap later. As 64 messages it would take
+                // 32 s of overhead and 64 s of gaps.
+                assert!(took >= GAP_NS - 200, "{took} ns");
+                assert!(took < 30 * GAP_NS, "{took} ns");
+            }
+            seat.meet();
+        });
+    }
+}
