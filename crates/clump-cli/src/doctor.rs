@@ -11,6 +11,7 @@ mod facts;
 mod finding;
 mod limits;
 mod machines;
+mod output;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use clump_boot::Lab;
 use clump_os::console;
 use clump_os::printable::{printable_json, printable_lines};
 use finding::{Finding, Verdict};
+pub(crate) use output::{ConfigOutput, HostsOutput, LabOutput};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -40,10 +42,10 @@ pub struct DoctorArgs {
     #[arg(long, requires = "config")]
     pub lab: bool,
     /// Examine these machines instead, and the network between them
-    #[arg(long, value_name = "A,B", conflicts_with_all = ["json", "config"])]
+    #[arg(long, value_name = "A,B", conflicts_with = "config")]
     pub hosts: Option<Hosts>,
     /// File of machines to examine, as that of `clump run`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "config", "hosts"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "hosts"])]
     pub hostfile: Option<PathBuf>,
     /// Command that runs a command on a machine [default: ssh]
     #[arg(long, value_name = "COMMAND", value_parser = words)]
@@ -91,7 +93,7 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode> {
         return machines::as_rank(&args.as_rank, lacks);
     }
     if let Some(machines) = args.machines() {
-        return machines::examine(&machines);
+        return machines::examine(&machines, args.json);
     }
     let findings = checks::all(&facts::gather());
     let usable = usable(&findings);
@@ -123,18 +125,7 @@ fn configuration(args: &DoctorArgs) -> Result<ExitCode> {
     let text = if args.lab {
         lab_parameters(&config.lab, args.json)?
     } else if args.json {
-        let entries = config.entries();
-        let rows = entries.iter().map(|entry| {
-            serde_json::json!({
-                "name": entry.key.name,
-                "variable": entry.key.variable,
-                "value": entry.value,
-                "unit": entry.key.unit,
-                "source": entry.source.to_string(),
-                "doc": entry.key.doc,
-            })
-        });
-        serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n"
+        serde_json::to_string_pretty(&ConfigOutput::of(&config))? + "\n"
     } else {
         config.to_string()
     };
@@ -145,16 +136,7 @@ fn configuration(args: &DoctorArgs) -> Result<ExitCode> {
 /// Lists the parameters of studies.
 fn lab_parameters(lab: &Lab, as_json: bool) -> Result<String> {
     if as_json {
-        let rows = lab.entries().map(|(key, value)| {
-            serde_json::json!({
-                "name": key.name,
-                "value": value,
-                "default": key.default_text(),
-                "expected": key.expected(),
-                "doc": key.doc,
-            })
-        });
-        return Ok(serde_json::to_string_pretty(&rows.collect::<Vec<_>>())? + "\n");
+        return Ok(serde_json::to_string_pretty(&LabOutput::of(lab))? + "\n");
     }
     let mut page = String::new();
     for (key, value) in lab.entries() {
@@ -181,10 +163,15 @@ pub(crate) struct DoctorOutput {
     findings: Vec<Finding>,
 }
 
+impl DoctorOutput {
+    /// Returns that of some findings.
+    pub(crate) fn of(findings: Vec<Finding>) -> Self {
+        Self { format: console::JSON_FORMAT, usable: usable(&findings), findings }
+    }
+}
+
 fn json(findings: &[Finding]) -> Result<String> {
-    let (usable, findings) = (usable(findings), findings.to_vec());
-    let output = DoctorOutput { format: clump_os::console::JSON_FORMAT, usable, findings };
-    Ok(serde_json::to_string_pretty(&output)? + "\n")
+    Ok(serde_json::to_string_pretty(&DoctorOutput::of(findings.to_vec()))? + "\n")
 }
 
 /// Columns of the report.

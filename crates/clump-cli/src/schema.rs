@@ -1,12 +1,13 @@
 //! `clump schema`: the form of what commands print with `--json`, as JSON Schema.
 
-use crate::doctor::DoctorOutput;
+use crate::doctor::{ConfigOutput, DoctorOutput, HostsOutput, LabOutput};
 use crate::stats::{JobList, JobStats};
 use crate::top::TopOutput;
 use crate::waits::WaitsOutput;
 use clap::{Args, ValueEnum};
 use clump_agent::outcome::JobOutcome;
 use clump_app_frame::AppReport;
+use clump_lab::command::logp::LogpOfPaths;
 use clump_lab::path::CommandPath;
 use clump_lab::schema::InstrumentReport;
 use clump_os::console;
@@ -31,6 +32,8 @@ pub struct SchemaArgs {
 pub enum DescribedCommand {
     /// Every instrument of the laboratory
     Lab,
+    /// clump lab logp --json of several paths: a report of each, by its path
+    LabLogp,
     /// clump lab path --json of a command: the path that it had
     LabPath,
     /// clump run --json: the outcome of a job
@@ -53,6 +56,12 @@ pub enum DescribedCommand {
     Top,
     /// clump doctor --json
     Doctor,
+    /// clump doctor --config --json: the settings
+    DoctorConfig,
+    /// clump doctor --config --lab --json: parameters of studies
+    DoctorLab,
+    /// clump doctor --hosts --json: machines
+    DoctorHosts,
 }
 
 impl DescribedCommand {
@@ -60,6 +69,7 @@ impl DescribedCommand {
     pub fn schema(self) -> Schema {
         match self {
             Self::Lab => printed::<InstrumentReport>(),
+            Self::LabLogp => printed::<LogpOfPaths>(),
             Self::LabPath => printed::<CommandPath>(),
             Self::Run => printed::<JobOutcome>(),
             Self::App => printed::<AppReport>(),
@@ -71,6 +81,9 @@ impl DescribedCommand {
             Self::StatsWhere => printed::<WaitsOutput>(),
             Self::Top => printed::<TopOutput>(),
             Self::Doctor => printed::<DoctorOutput>(),
+            Self::DoctorConfig => printed::<ConfigOutput>(),
+            Self::DoctorLab => printed::<LabOutput>(),
+            Self::DoctorHosts => printed::<HostsOutput>(),
         }
     }
 }
@@ -123,6 +136,7 @@ mod tests {
         let outcome = JobOutcome::without_ranks(0, clump_agent::outcome::JobEnd::Clean);
         let app = AppReport::of("test", clump_app_frame::InputSize::Ci, (2, 1));
         let list = JobList { format: console::JSON_FORMAT, jobs: Vec::new() };
+        let config = clump_boot::Config::default();
         let path = CommandPath {
             format: console::JSON_FORMAT,
             code: 0,
@@ -137,6 +151,11 @@ mod tests {
             (DescribedCommand::App, serde_json::to_value(app)),
             (DescribedCommand::Valsort, serde_json::to_value(Verdict::default())),
             (DescribedCommand::StatsList, serde_json::to_value(list)),
+            (DescribedCommand::LabLogp, serde_json::to_value(LogpOfPaths::default())),
+            (DescribedCommand::Doctor, serde_json::to_value(DoctorOutput::of(Vec::new()))),
+            (DescribedCommand::DoctorConfig, serde_json::to_value(ConfigOutput::of(&config))),
+            (DescribedCommand::DoctorLab, serde_json::to_value(LabOutput::of(&config.lab))),
+            (DescribedCommand::DoctorHosts, serde_json::to_value(HostsOutput::new())),
         ];
         for (command, output) in outputs {
             let output = output.unwrap();

@@ -1,5 +1,6 @@
 //! Built-in commands of the `clump` program, as a user calls them.
 
+use clump_process_tests::far::FakeShell;
 use clump_process_tests::{Folder, Job, signals, until};
 
 fn path(folder: &Folder, name: &str) -> String {
@@ -119,4 +120,22 @@ fn every_command_has_help_with_an_example() {
     let list = Job::command("app").finish();
     assert!(list.out.contains("valsort"));
     assert!(Job::command("--version").finish().out.starts_with("clump "));
+}
+
+#[test]
+fn the_doctor_describes_machines_as_json() {
+    let shell = FakeShell::with_script("[ $machine = c ] && exit 255");
+    let examined = shell.command("doctor --hosts a,c,b --json").finish();
+    assert_eq!(examined.code, 1, "{}{}", examined.out, examined.err);
+    let json: serde_json::Value =
+        serde_json::from_str(&examined.out).unwrap_or_else(|e| panic!("{e}: {}", examined.out));
+    assert_eq!((&json["format"], &json["usable"]), (&1.into(), &false.into()), "{json}");
+    let machines = &json["machines"];
+    for (at, name, usable) in [(0, "a", true), (1, "c", false), (2, "b", true)] {
+        let one = &machines[at];
+        assert_eq!((&one["names"][0], &one["usable"]), (&name.into(), &usable.into()), "{json}");
+    }
+    let line = |of: &serde_json::Value, at: usize| of["lines"][at].to_string();
+    assert!(line(&machines[0], 1).starts_with("\"addresses: "), "{json}");
+    assert!(line(&json["together"][0], 0).starts_with("\"a - b: round trip "), "{json}");
 }

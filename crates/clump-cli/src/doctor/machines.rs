@@ -2,15 +2,19 @@
 //! them. So each is reached, and fails, as a user's job would.
 
 use super::facts::{self, Facts};
+use super::output::{HostsOutput, MachinesOutput};
 use crate::job::launch_here;
 use crate::machines::Machines;
 use anyhow::{Context, Result};
 use clump::Clump;
 use clump_agent::spec::Machine;
 use clump_agent::{Display, JobSpec};
+use clump_os::printable::printable_json;
+use clump_os::scratch::Scratch;
 use clump_os::{available, clock, console, interface_address, process, topology};
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Round trips that are timed, and those before.
@@ -25,28 +29,31 @@ const CLOCKS_MS: f64 = 1000.0;
 const MAX_PAIRS: usize = 64;
 
 /// Examines the machines that the user names; the code is 0 if a job can run on all of them.
-pub(super) fn examine(machines: &Machines) -> Result<ExitCode> {
+pub(super) fn examine(machines: &Machines, json: bool) -> Result<ExitCode> {
     let hosts = machines.read(true)?.context("no machine is named")?;
     let names: Vec<String> =
         hosts.filled(hosts.slots())?.into_iter().map(|machine| machine.name).collect();
+    if json {
+        let output = examined(machines, &names)?;
+        console::out(&printable_json(&(serde_json::to_string_pretty(&output)? + "\n")))?;
+        return Ok(if output.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     let mut good = Vec::new();
     for name in &names {
         console::out(&format!("{name}\n"))?;
-        if job(machines, &[name])? {
+        if job(machines, &[name], None)? {
             good.push(name.as_str());
         }
     }
     let mut all = good.len() == names.len();
     if good.len() > 1 {
         console::out("\npairs\n")?;
-        if !job(machines, &good)? {
+        if !job(machines, &good, None)? {
             all = false;
             // The job has named one pair; others may fail too.
-            let pairs =
-                (0..good.len()).flat_map(|one| (one + 1..good.len()).map(move |two| (one, two)));
-            for (one, two) in pairs.take(MAX_PAIRS).filter(|_| good.len() > 2) {
+            for (one, two) in pairs(good.len()) {
                 console::out(&format!("  {} and {} alone:\n", good[one], good[two]))?;
-                job(machines, &[good[one], good[two]])?;
+                job(machines, &[good[one], good[two]], None)?;
             }
         }
     }
@@ -60,8 +67,51 @@ pub(super) fn examine(machines: &Machines) -> Result<ExitCode> {
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Runs this program's part with one rank on each of these machines; returns true if it went well.
-fn job(machines: &Machines, names: &[&str]) -> Result<bool> {
+/// Returns the pairs of so many machines that are examined where all together have failed.
+fn pairs(machines: usize) -> impl Iterator<Item = (usize, usize)> {
+    let all = (0..machines).flat_map(move |one| (one + 1..machines).map(move |two| (one, two)));
+    all.take(MAX_PAIRS).filter(move |_| machines > 2)
+}
+
+/// Examines the machines as [`examine`] does, and returns what it prints otherwise.
+fn examined(machines: &Machines, names: &[String]) -> Result<HostsOutput> {
+    let mut output = HostsOutput::new();
+    for name in names {
+        output.machines.push(collected(machines, &[name])?);
+    }
+    let good: Vec<&str> =
+        names.iter().zip(&output.machines).filter(|(_, of)| of.usable).map(|(n, _)| &**n).collect();
+    if good.len() > 1 {
+        let all = collected(machines, &good)?;
+        output.usable = all.usable && good.len() == names.len();
+        let failed = !all.usable;
+        output.together.push(all);
+        for (one, two) in pairs(good.len()).filter(|_| failed) {
+            output.together.push(collected(machines, &[good[one], good[two]])?);
+        }
+    } else {
+        output.usable = good.len() == names.len();
+    }
+    Ok(output)
+}
+
+/// Runs such a job, and returns the lines that its ranks have printed.
+fn collected(machines: &Machines, names: &[&str]) -> Result<MachinesOutput> {
+    let folder = Scratch::new(&std::env::temp_dir(), "doctor")?;
+    let usable = job(machines, names, Some(folder.path()))?;
+    let mut lines = Vec::new();
+    for rank in 0..names.len() {
+        let file = folder.path().join(format!("rank-{rank}.out"));
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        lines.extend(text.lines().map(|line| line.trim().to_owned()));
+    }
+    let names = names.iter().map(|&name| name.to_owned()).collect();
+    Ok(MachinesOutput { names, usable, lines })
+}
+
+/// Runs this program's part with one rank on each of these machines, which print, or write into
+/// files of a folder; returns true if it went well.
+fn job(machines: &Machines, names: &[&str], folder: Option<&Path>) -> Result<bool> {
     let program = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let ranks = u32::try_from(names.len()).unwrap_or(u32::MAX);
     let words = ["doctor", "--as-rank", &names.join(",")].map(OsString::from).to_vec();
@@ -71,7 +121,8 @@ fn job(machines: &Machines, names: &[&str]) -> Result<bool> {
     spec.machines = names.iter().map(|name| Machine { name: (*name).into(), ranks: 1 }).collect();
     spec.nodes = ranks;
     spec.verbose = names.len() > 1;
-    Ok(launch_here(spec, &Display::default())?.is_clean())
+    let display = Display { folder: folder.map(Path::to_owned), ..Display::default() };
+    Ok(launch_here(spec, &display)?.is_clean())
 }
 
 /// Describes the machine of this rank, and what it lacks; or, where there are several, every pair.

@@ -204,6 +204,20 @@ fn json_says_the_same_as_the_page() {
 }
 
 #[test]
+fn settings_are_objects_with_a_format_as_json() {
+    let config = clump_boot::Config::default();
+    let settings = serde_json::to_value(ConfigOutput::of(&config)).unwrap();
+    assert_eq!(settings["format"], clump_os::console::JSON_FORMAT);
+    assert_eq!(settings["settings"].as_array().unwrap().len(), config.entries().len());
+    let of_studies = lab_parameters(&config.lab, true).unwrap();
+    let of_studies: serde_json::Value = serde_json::from_str(&of_studies).unwrap();
+    assert_eq!(of_studies["format"], clump_os::console::JSON_FORMAT);
+    let known = of_studies["parameters"].as_array().unwrap();
+    assert_eq!(known.len(), config.lab.entries().count());
+    assert!(known.iter().all(|one| one["doc"].is_string()), "{of_studies}");
+}
+
+#[test]
 fn this_machine_can_be_asked() {
     let findings = checks::all(&facts::gather());
     assert!(usable(&findings), "{}", report(&findings));

@@ -24,6 +24,7 @@ use clump_os::procfs::waited_ns;
 use clump_os::{clock, console};
 use clump_trace::line_state::LineWatch;
 use clump_wire::Security;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -102,12 +103,12 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
         return all(args);
     }
     let mut progress = JobProgress::new("logp", workloads.len());
-    let mut reports = serde_json::Map::new();
+    let mut reports = LogpOfPaths::default();
     for (at, workload) in workloads.iter().enumerate() {
         progress.next(workload.title());
         let report = report_of(workload, args)?;
         if args.json && workloads.len() > 1 {
-            reports.insert(workload.name().to_owned(), serde_json::to_value(report)?);
+            reports.paths.insert(workload.name().to_owned(), report);
             continue;
         }
         if at > 0 {
@@ -115,10 +116,26 @@ pub fn run(args: &LogpArgs) -> Result<u8> {
         }
         crate::render::show(&report, args.json)?;
     }
-    if !reports.is_empty() {
-        console::out(&format!("{}\n", serde_json::Value::Object(reports)))?;
+    if !reports.paths.is_empty() {
+        console::out(&format!("{}\n", serde_json::to_string(&reports)?))?;
     }
     Ok(0)
+}
+
+/// The output of `--json` where several paths are measured, one after the other.
+#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+pub struct LogpOfPaths {
+    /// Number of the format.
+    pub format: u32,
+    /// The report of each path, by its name.
+    #[serde(flatten)]
+    pub paths: BTreeMap<String, InstrumentReport>,
+}
+
+impl Default for LogpOfPaths {
+    fn default() -> Self {
+        Self { format: console::JSON_FORMAT, paths: BTreeMap::new() }
+    }
 }
 
 /// One job, and the pair of it that measures.

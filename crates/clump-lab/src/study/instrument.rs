@@ -68,8 +68,10 @@ impl InstrumentResults {
             Some(_) => return Ok(false),
             // Several paths, one after the other: an object of reports.
             None => {
-                let all = value.as_object().map(|all| all.values().collect::<Vec<_>>());
-                let all = all.unwrap_or_default();
+                let all = value.as_object().into_iter().flatten();
+                // Beside its format, which those of older builds lack.
+                let all: Vec<_> =
+                    all.filter(|(name, _)| *name != "format").map(|(_, one)| one).collect();
                 let is_logp = |one: &&Value| one.get("instrument").is_some_and(|it| it == "logp");
                 if all.is_empty() || !all.iter().all(is_logp) {
                     return Ok(false);
@@ -211,7 +213,8 @@ mod tests {
         let mut report = logp_report();
         report["lines"] = serde_json::json!({ "before_ns": 95.0, "after_ns": 480.0 });
         assert!(results.add("a", &report).unwrap());
-        assert!(results.add("b", &serde_json::json!({ "shm": report })).unwrap(), "several paths");
+        let several = serde_json::json!({ "format": 1, "shm": report });
+        assert!(results.add("b", &several).unwrap(), "several paths");
         let names: Vec<_> = results.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!(names, ["shm", "b: shm"]);
         assert!(results.columns.iter().all(|column| column.signature.len() > 10));
