@@ -28,7 +28,7 @@ pub fn lines(node: &Value, network: &Value) -> Result<Vec<String>, String> {
             "M/s",
             "messages of 8 bytes from one rank to another of its node",
         ),
-        (stream(node), 1e-9, "GB/s", "long messages between them"),
+        (stream(node), 1e-9, "GB/s", "long messages between them, not read"),
         (
             median(network, "round_trip_ns"),
             1e-3,

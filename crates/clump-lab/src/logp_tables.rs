@@ -3,6 +3,7 @@
 use crate::bare::Names;
 use crate::goals::{BandwidthGoal, Goals};
 use crate::negative;
+use crate::pair::BulkPath;
 use crate::plot;
 use crate::render::bytes;
 use crate::report::{Bandwidth, BarePath, LogpReport};
@@ -135,7 +136,10 @@ impl LogpReport {
             c.ours.value >= goals.rate_per_s,
         );
         for Bandwidth { bytes: size, way, against, bytes_per_s } in &self.bandwidth {
-            let what = format!("{} {}", way.name(), bytes(to_real(*size)));
+            // It is deposited at one place, which stays in the sender's cache.
+            let is_unread = link.is_none() && *way == BulkPath::Long;
+            let unread = if is_unread { ", not read" } else { "" };
+            let what = format!("{} {}{unread}", way.name(), bytes(to_real(*size)));
             let figures = figures_of(bytes_per_s, 1e-9);
             let row = table.row(name(&what, against), ("GB/s", 1), figures);
             if let Some(least) = goals.bandwidth.share(*way, *size) {

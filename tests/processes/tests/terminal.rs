@@ -118,6 +118,41 @@ fn a_key_shows_what_ranks_wait_for() {
 }
 
 #[test]
+fn one_of_two_jobs_is_chosen_by_its_number() {
+    let folders = [Folder::new(), Folder::new()];
+    // Jobs of other tests may be in the list, too.
+    let jobs = [3, 5].map(|ranks| {
+        let folder = &folders[usize::from(ranks == 5)];
+        let args = format!("forever 0 --ready {}", folder.path().display());
+        let job = Job::of(&format!("-n {ranks}"), &args).start();
+        job.await_ready(folder.path(), 0..1);
+        job
+    });
+    let clump = program("clump-under-test").display().to_string();
+    let line = format!("{clump} top --interval 0.05; echo ended; cat");
+    let Some(terminal) = Terminal::open((250, 30), &line) else { return };
+    let second = folders[1].path().display().to_string();
+    let number = until("the list of jobs", || {
+        let lines = terminal.lines();
+        let is_whole = lines.iter().any(|line| line.starts_with("number of the job:"));
+        let of_second = lines.iter().find(|line| line.contains(&second)).filter(|_| is_whole)?;
+        Some(of_second.split_whitespace().next()?.to_owned())
+    });
+    terminal.tell(&["send-keys", &number, "Enter"]);
+    until("the chosen job", || {
+        let lines = terminal.lines();
+        let title = lines.iter().find(|line| line.starts_with("job "))?;
+        title.ends_with(": 5 ranks").then_some(())
+    });
+    terminal.tell(&["send-keys", "q"]);
+    until("the end", || terminal.lines().iter().any(|line| line.ends_with("ended")).then_some(()));
+    for job in jobs {
+        job.signal(job.launcher(), signals::INTERRUPT);
+        job.finish().expect(130, &[]);
+    }
+}
+
+#[test]
 fn what_is_typed_reaches_rank_0_of_a_job_in_the_foreground() {
     let clump = program("clump-under-test").display().to_string();
     let script = "[ $CLUMP_RANK = 1 ] || { read x; echo got $x; read x || echo no more; }";

@@ -34,19 +34,25 @@ impl Default for RingReader {
 impl RingReader {
     /// Reads a message; returns how many it has read.
     pub fn take(&mut self, payload: &Payload<'_>) -> u64 {
-        for from in (0..payload.len()).step_by(SUMMED) {
-            let copied = payload.copy_part(from, &mut self.part);
-            self.total = self.total.wrapping_add(sum(&self.part[..copied]));
-        }
+        self.read_parts(payload.len(), |from, part| payload.copy_part(from, part));
         std::hint::black_box(self.total);
         self.read += 1;
         self.read
+    }
+
+    /// Sums `len` bytes, which `copy` copies from an offset on, as many as there is room for.
+    fn read_parts(&mut self, len: usize, copy: impl Fn(usize, &mut [u8]) -> usize) {
+        for from in (0..len).step_by(SUMMED) {
+            let copied = copy(from, &mut self.part);
+            debug_assert_eq!(copied, SUMMED.min(len - from), "a part of the payload");
+            self.total = self.total.wrapping_add(sum(&self.part[..copied]));
+        }
     }
 }
 
 /// Sums bytes as words, four at a time, as the programs of peers do.
 fn sum(bytes: &[u8]) -> u64 {
-    let (blocks, _) = bytes.as_chunks::<32>();
+    let (blocks, rest) = bytes.as_chunks::<32>();
     let mut sums = [0_u64; 4];
     for block in blocks {
         let (words, _) = block.as_chunks::<8>();
@@ -54,7 +60,8 @@ fn sum(bytes: &[u8]) -> u64 {
             *sum = sum.wrapping_add(u64::from_ne_bytes(*word));
         }
     }
-    sums.into_iter().fold(0, u64::wrapping_add)
+    let rest = rest.iter().map(|&byte| u64::from(byte));
+    sums.into_iter().chain(rest).fold(0, u64::wrapping_add)
 }
 
 #[cfg(test)]
@@ -66,5 +73,26 @@ mod tests {
         assert_eq!([4096, 1 << 20, 4 << 20].map(ring_places), [64, 16, 4]);
         assert_eq!(sum(&[1; 64]), 8 * 0x0101_0101_0101_0101);
         assert_eq!(sum(&[]), 0);
+    }
+
+    #[test]
+    fn a_reader_sums_every_byte_of_a_message() {
+        let total = |message: &[u8]| {
+            let mut reader = RingReader::default();
+            reader.read_parts(message.len(), |from, part| {
+                let copied = part.len().min(message.len() - from);
+                part[..copied].copy_from_slice(&message[from..from + copied]);
+                copied
+            });
+            reader.total
+        };
+        let mut message: Vec<u8> = (0..SUMMED + 77).map(|at| (at * 7) as u8).collect();
+        let all = total(&message);
+        for at in 0..message.len() {
+            message[at] ^= 1;
+            assert_ne!(total(&message), all, "byte {at} is not read");
+            message[at] ^= 1;
+        }
+        assert_eq!(total(&message), all);
     }
 }
