@@ -38,7 +38,7 @@ mod tests {
     fn figures_have_their_unit_and_interval_and_names_their_quotes() {
         let mut report = InstrumentReport::new("report", "t".into(), &()).unwrap();
         let mut table = ReportTable::new("a \"b\", c", vec![ReportColumn::ours("x")]);
-        table.row("r", ("us", 1), vec![Some(Figure { value: 1.5, interval: Some((1.0, 2.0)) })]);
+        table.row("r", ("us", 1), vec![Some(Figure { interval: Some((1.0, 2.0)), ..1.5.into() })]);
         table.row("s", ("us", 1), vec![None]);
         report.tables.push(table);
         let expected = "table,row,column,value,low,high,unit\n\

@@ -7,7 +7,7 @@ pub mod signature;
 pub mod slowdown;
 
 pub use balance::balance;
-pub use slowdown::{Curve, MeasuredPoint, SlowdownChart};
+pub use slowdown::{Curve, LostTime, MeasuredPoint, SlowdownChart};
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,6 +3,7 @@
 use crate::figure::LabFigure;
 use crate::render;
 use crate::schema::{Figure, InstrumentReport, Machine, ReportColumn, ReportRow, ReportTable};
+use crate::time_limit::FEWEST_SAMPLES;
 use anyhow::{Context, Result};
 use askama::Template;
 use clump_loggp::Model;
@@ -12,7 +13,10 @@ const SMALL_PERCENT: f64 = 10.0;
 
 /// Symbols that reports have, with their meanings.
 const SYMBOLS: [(&str, &str); 4] = [
-    ("o", "overhead: time that a processor is busy with sending or receiving a message"),
+    (
+        "o",
+        "overhead: time that a processor is busy with sending (o_s) or receiving (o_r) a message",
+    ),
     ("g", "gap: least time between two messages of a rank"),
     ("L", "latency: time that a message takes from one processor to the other"),
     ("G", "gap for a byte: time for each byte of a payload, the inverse of the bandwidth"),
@@ -96,9 +100,22 @@ pub fn page(report: &InstrumentReport, figures: &[LabFigure]) -> Result<String> 
         // The four slowdowns first: they are what the rest explains.
         figures: slowdowns_first(of_figures.collect()),
         tables,
-        key: SYMBOLS.iter().filter(|_| swept).copied().chain(models).collect(),
+        key: SYMBOLS
+            .iter()
+            .filter(|_| swept || has_symbols(report))
+            .copied()
+            .chain(models)
+            .collect(),
     };
     page.render().context("filling in the page")
+}
+
+/// Returns true if rows of a report are named by the symbols.
+fn has_symbols(report: &InstrumentReport) -> bool {
+    let first_word = |row: &ReportRow| row.name.split_whitespace().next().map(str::to_owned);
+    let rows = report.tables.iter().flat_map(|table| &table.rows);
+    let names: Vec<String> = rows.filter_map(first_word).collect();
+    ["o_s", "g", "L", "G"].iter().all(|symbol| names.iter().any(|name| name == symbol))
 }
 
 fn slowdowns_first(figures: Vec<PageFigure<'_>>) -> Vec<PageFigure<'_>> {
@@ -160,13 +177,24 @@ fn cells(table: &ReportTable, row: &ReportRow, wanted: impl Fn(&str) -> bool) ->
         };
         let interval = figure.and_then(|figure| figure.interval);
         let interval = interval.map(|(low, high)| {
-            let end = |value| render::cell(row, column, Some(Figure { value, interval: None }));
-            format!("95 %: {} to {}", end(low), end(high))
+            let end = |value: f64| render::cell(row, column, Some(value.into()));
+            let samples = figure.and_then(|figure| figure.samples);
+            interval_in_words(samples, &end(low), &end(high))
         });
         let text = render::cell(row, column, *figure);
         PageCell { text, class, interval: interval.unwrap_or_default() }
     };
     columns.map(cell).collect()
+}
+
+/// Returns the meaning of an interval, and its ends: so few runs have none that covers 95 %.
+fn interval_in_words(samples: Option<usize>, low: &str, high: &str) -> String {
+    match samples {
+        Some(0) => String::new(),
+        Some(1) => "one run".into(),
+        Some(runs) if runs < FEWEST_SAMPLES => format!("range of {runs} runs: {low} to {high}"),
+        _ => format!("95 %: {low} to {high}"),
+    }
 }
 
 fn machine(machine: &Machine) -> String {
@@ -180,6 +208,22 @@ fn machine(machine: &Machine) -> String {
 mod tests {
     use super::*;
     use crate::schema::plain;
+    use clump_loggp::Median;
+
+    #[test]
+    fn an_interval_of_few_runs_is_the_range_of_all() {
+        let mut table = ReportTable::new("times", vec![ReportColumn::ours("time")]);
+        for (name, samples) in [("exact", 0), ("one", 1), ("five", 5), ("six", 6)] {
+            let time = Median { value: 2.0, low: 1.0, high: 3.0, samples };
+            table.row(name, ("s", 1), vec![Some(time.into())]);
+        }
+        let mut report = InstrumentReport::new("report", "t".into(), &()).unwrap();
+        report.tables.push(table);
+        let page = page(&report, &[]).unwrap();
+        let tips: Vec<_> = page.split("title=\"").skip(1).map(|at| at.split('"').next()).collect();
+        let expected = ["one run", "range of 5 runs: 1.0 s to 3.0 s", "95 %: 1.0 s to 3.0 s"];
+        assert_eq!(tips, expected.map(Some));
+    }
 
     #[test]
     fn a_table_that_was_cut_for_a_terminal_is_whole_and_stands_once() {

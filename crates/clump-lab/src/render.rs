@@ -61,16 +61,42 @@ fn table_text(table: &ReportTable) -> String {
         }
     }
     for note in &table.notes {
-        out += note;
-        out.push('\n');
+        for line in wrapped(note) {
+            out += &line;
+            out.push('\n');
+        }
     }
     out
 }
 
+/// Most columns of a line.
+const MAX_COLUMNS: usize = 100;
+
+/// Returns a note in lines that fit; what fits is left as it is. A word that is longer than a line,
+/// as a path may be, has one of its own.
+fn wrapped(note: &str) -> Vec<String> {
+    let columns = |text: &str| text.chars().count();
+    if columns(note) <= MAX_COLUMNS {
+        return vec![note.to_owned()];
+    }
+    let mut lines = vec![String::new()];
+    for word in note.split_whitespace() {
+        let Some(line) = lines.last_mut() else { continue };
+        match line.is_empty() {
+            true => *line = word.into(),
+            false if columns(line) + 1 + columns(word) <= MAX_COLUMNS => {
+                *line += &format!(" {word}");
+            }
+            false => lines.push(word.into()),
+        }
+    }
+    lines
+}
+
 /// Units that have larger ones, each a thousand of the one before.
 const LADDERS: [&[&str]; 2] = [&["ns", "us", "ms", "s"], &["kB/s", "MB/s", "GB/s"]];
-/// Largest number that is not better said in a larger unit.
-const MAX_NUMBER: f64 = 9999.5;
+/// Least number that is better said in a larger unit: three figures are enough.
+const MAX_NUMBER: f64 = 999.5;
 
 /// Formats a figure: in the unit of its column or row, or with three figures in a larger one where
 /// the number would be long.
@@ -161,11 +187,11 @@ mod tests {
             figures: Vec::new(),
             goals: Vec::new(),
         };
-        let say = |value: f64, unit: &str| {
-            cell(&row(unit), &ReportColumn::ours("c"), Some(Figure { value, interval: None }))
-        };
+        let say =
+            |value: f64, unit: &str| cell(&row(unit), &ReportColumn::ours("c"), Some(value.into()));
         assert_eq!(say(552_245.0, "ns"), "552 us");
-        assert_eq!([say(-12_345.0, "ns"), say(9_999.0, "ns")], ["-12.3 us", "9999.0 ns"]);
+        assert_eq!([say(-12_345.0, "ns"), say(9_999.0, "ns")], ["-12.3 us", "10.0 us"]);
+        assert_eq!([say(1_234.0, "us"), say(999.4, "ns")], ["1.23 ms", "999.4 ns"]);
         assert_eq!([say(2.5e9, "ns"), say(44_698.2, "kB/s")], ["2.50 s", "44.7 MB/s"]);
         assert_eq!([say(1e6, "s"), say(1e6, "")], ["1000000.0 s", "1000000.0"]);
     }
@@ -176,6 +202,17 @@ mod tests {
         report.tables.push(ReportTable::new("nothing", vec![ReportColumn::ratio("r")]));
         let json = serde_json::to_string(&report).unwrap();
         assert_eq!(serde_json::from_str::<InstrumentReport>(&json).unwrap(), report);
+    }
+
+    #[test]
+    fn long_notes_are_wrapped_and_others_left_as_they_are() {
+        assert_eq!(wrapped("  a  figure of   text"), ["  a  figure of   text"]);
+        let note = ["words"; 40].join(" ");
+        let lines = wrapped(&note);
+        assert!(lines.len() == 3 && lines.iter().all(|l| l.len() <= MAX_COLUMNS), "{lines:?}");
+        assert_eq!(lines.join(" "), note);
+        let path = "/".repeat(150);
+        assert_eq!(wrapped(&format!("in {path}: it")), ["in", &format!("{path}:"), "it"]);
     }
 
     #[test]

@@ -130,8 +130,12 @@ pub struct ReportRow {
 pub struct Figure {
     /// The figure.
     pub value: f64,
-    /// Lower and upper end of the interval that covers 95 %.
+    /// Lower and upper end of the interval that covers 95 %; of fewer than six samples, which have
+    /// none, of all of them.
     pub interval: Option<(f64, f64)>,
+    /// Samples, where they are counted; 0: it is known and not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub samples: Option<usize>,
 }
 
 /// A goal, and whether it was met.
@@ -231,13 +235,14 @@ impl ReportColumn {
 
 impl From<f64> for Figure {
     fn from(value: f64) -> Self {
-        Self { value, interval: None }
+        Self { value, interval: None, samples: None }
     }
 }
 
 impl From<Median> for Figure {
     fn from(median: Median) -> Self {
-        Self { value: median.value, interval: Some((median.low, median.high)) }
+        let Median { value, low, high, samples } = median;
+        Self { value, interval: Some((low, high)), samples: Some(samples) }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::pair::Pair;
 use std::time::Duration;
 
 /// Fewest samples that have a 95 % interval.
-const FEWEST: usize = 6;
+pub const FEWEST_SAMPLES: usize = 6;
 
 /// Time after which a measurement takes no more samples than it needs.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +26,7 @@ impl TimeLimit {
     pub fn allows<P: Pair>(&self, pair: &mut P, samples: usize, wanted: usize) -> bool {
         let now = pair.now();
         let late = pair.ns(now.wrapping_sub(self.begun)) > self.limit_ns;
-        samples < if late { wanted.min(FEWEST) } else { wanted }
+        samples < if late { wanted.min(FEWEST_SAMPLES) } else { wanted }
     }
 }
 

@@ -261,9 +261,9 @@ pub fn report(paths: &[VerifiedPath], share: f64) -> Result<InstrumentReport> {
         table.row("none", ("us", 2), base.collect());
         for (point, cells) in &path.points {
             let figure = |(at, cell): (usize, &VerifyCell)| {
-                let Median { value, low, high, .. } = cell.measured;
+                let Median { value, low, high, samples } = cell.measured;
                 let interval = Some((scaled(at, low), scaled(at, high)));
-                Some(Figure { value: scaled(at, value), interval })
+                Some(Figure { value: scaled(at, value), interval, samples: Some(samples) })
             };
             let row =
                 table.row(point.name(), ("us", 2), cells.iter().enumerate().map(figure).collect());

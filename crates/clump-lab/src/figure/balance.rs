@@ -11,8 +11,9 @@ const MAX_SIDE: usize = 64;
 const PIXELS: usize = 384;
 const MAX_PIXELS: usize = 64;
 const MIN_EXTENT: usize = 250;
-/// Most ranks whose cells have numbers.
+/// Most ranks whose cells have numbers, and pixels of a cell with one, at least.
 const NUMBERED: usize = 16;
+const NUMBER_PIXELS: usize = 28;
 const LEFT: usize = 48;
 const TOP: usize = 52;
 
@@ -71,7 +72,10 @@ pub fn balance(title: &str, profile: &Profile) -> Option<String> {
     }
     let cells = Cells::of(profile);
     let most = cells.means.iter().copied().fold(0.0, f64::max);
+    // The interfaces of nodes have rows and columns, too.
+    let numbered = cells.ranks <= NUMBERED;
     let pixels = PIXELS.div_ceil(cells.side).min(MAX_PIXELS);
+    let pixels = if numbered { pixels.max(NUMBER_PIXELS) } else { pixels };
     let extent = (pixels * cells.side).max(MIN_EXTENT);
     let (width, height) = (LEFT + extent + 24, TOP + extent + 76);
     let mut out = String::new();
@@ -92,7 +96,7 @@ pub fn balance(title: &str, profile: &Profile) -> Option<String> {
             out,
             r##"<rect x="{left}" y="{top}" width="{pixels}" height="{pixels}" fill-opacity="{share:.3}" stroke="#888888" stroke-width="0.5"><title>{from} to {to}: {mean:.0} messages</title></rect>"##
         );
-        if cells.side <= NUMBERED && mean >= 0.5 {
+        if numbered && mean >= 0.5 {
             // On a strong cell the number has the colour of the page.
             let fill = if share > 0.55 { r##" class="on-strong" fill="#ffffff""## } else { "" };
             let _ = writeln!(
@@ -189,6 +193,17 @@ mod tests {
         assert_eq!(balance("none", &sent(2, &[])), None);
         let counts = [0.0, 999.0, 1234.0, 514_330.0, 2.5e6].map(short);
         assert_eq!(counts, ["0", "999", "1.2k", "514k", "2.5M"]);
+    }
+
+    #[test]
+    fn sixteen_ranks_have_numbers_beside_those_of_their_interfaces() {
+        // Each rank reads from the next node, whose interface answers.
+        let pairs = (0..16).flat_map(|rank| [(rank, 16 + (rank + 1) % 16, 7), (16, rank, 8)]);
+        let svg = balance("reads", &sent(16, &pairs.collect::<Vec<_>>())).unwrap();
+        assert!(svg.matches(">7</text>").count() >= 16, "{svg}");
+        let pairs: Vec<_> = (0..17).map(|rank| (rank, (rank + 1) % 17, 7)).collect();
+        // The largest number of the scale, and the name of a rank perhaps.
+        assert!(balance("ring", &sent(17, &pairs)).unwrap().matches(">7</text>").count() < 3);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! dashed what a model predicts.
 
 use crate::figure::labels::{escaped, log_ticks, plain, round_ticks, spread};
+use crate::time_limit::FEWEST_SAMPLES;
 use clump_loggp::Median;
 use std::fmt::Write;
 
@@ -32,6 +33,27 @@ pub struct MeasuredPoint {
     pub slowdown: Median,
     /// True if each run has this slowdown.
     pub is_exact: bool,
+    /// Processor time that ranks lost there, where that is more than the predictions miss.
+    pub lost: Option<LostTime>,
+}
+
+/// Processor time that ranks of a program lost.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LostTime {
+    /// Time for which a rank waited for a processor beyond that at no setting, in s.
+    pub waited_s: f64,
+    /// Times that the kernel took the processor from a rank beyond those at no setting, if known.
+    pub preemptions: Option<u64>,
+}
+
+impl LostTime {
+    /// Returns it in words, to follow a setting.
+    pub fn text(&self) -> String {
+        let Self { waited_s, preemptions } = self;
+        let taken =
+            preemptions.map(|times| format!(", which was taken from it {times} times more"));
+        format!("a rank waited {waited_s:.3} s more for a processor{}", taken.unwrap_or_default())
+    }
 }
 
 /// The curve of one program.
@@ -80,6 +102,16 @@ impl Curve {
         let all = measured.chain(self.predicted.iter().map(|point| point.1));
         all.filter(|top| top.is_finite()).fold(1.2, f64::max)
     }
+}
+
+/// A setting at which a program did not finish, and its place.
+#[derive(Debug)]
+struct CrossMark<'a> {
+    setting: f64,
+    curve: &'a Curve,
+    colour: &'static str,
+    x: f64,
+    y: f64,
 }
 
 /// The axes of a chart.
@@ -191,13 +223,25 @@ impl SlowdownChart {
             let (x, y) = (frame.x(point.across), frame.y(value));
             // One run is no measurement: hollow. In virtual time it is all there is to know.
             let fill = if samples == 1 && !point.is_exact { "none" } else { colour };
+            // A network that is slower on purpose makes no program faster.
+            let faded = value < 1.0 && !point.is_exact;
+            let faded = if faded { r#" opacity="0.35""# } else { "" };
             let _ = writeln!(
                 out,
-                r#"<line x1="{x:.1}" y1="{:.1}" x2="{x:.1}" y2="{:.1}" stroke="{colour}" stroke-width="2"/><circle cx="{x:.1}" cy="{y:.1}" r="4" stroke="{colour}" fill="{fill}"><title>{}</title></circle>"#,
+                r#"<line x1="{x:.1}" y1="{:.1}" x2="{x:.1}" y2="{:.1}" stroke="{colour}" stroke-width="2"{faded}/><circle cx="{x:.1}" cy="{y:.1}" r="4" stroke="{colour}" fill="{fill}"{faded}><title>{}</title></circle>"#,
                 frame.y(low),
                 frame.y(high),
                 escaped(&self.value(curve, point))
             );
+            if let Some(lost) = point.lost {
+                let _ = writeln!(
+                    out,
+                    r#"<rect x="{:.1}" y="{:.1}" width="16" height="16" fill="none" stroke="{colour}"><title>{}</title></rect>"#,
+                    x - 8.0,
+                    y - 8.0,
+                    escaped(&format!("{}: {}", curve.name, lost.text()))
+                );
+            }
         }
     }
 
@@ -212,7 +256,10 @@ impl SlowdownChart {
         let runs = match samples {
             _ if point.is_exact => String::new(),
             1 => " (one run)".to_owned(),
-            runs => format!(" ({low:.2} to {high:.2}, {runs} runs)"),
+            runs if runs < FEWEST_SAMPLES => {
+                format!(" (range of {runs} runs: {low:.2} to {high:.2})")
+            }
+            runs => format!(" (95 %: {low:.2} to {high:.2}, {runs} runs)"),
         };
         format!("{of}{runs}{}", model.unwrap_or_default())
     }
@@ -223,8 +270,14 @@ impl SlowdownChart {
             // Settings of bandwidth fall.
             let measured = curve.measured.iter().map(|point| (point.across, point.slowdown.value));
             let last = measured.max_by(|a, b| a.0.total_cmp(&b.0));
-            let (across, slowdown) = last.or(curve.predicted.last().copied())?;
-            Some((curve, colour, frame.x(across), frame.y(slowdown)))
+            if let Some((across, slowdown)) = last.or(curve.predicted.last().copied()) {
+                return Some((curve, colour, frame.x(across), frame.y(slowdown)));
+            }
+            // It has crosses alone.
+            let marks =
+                self.marks(frame).into_iter().filter(|mark| std::ptr::eq(mark.curve, curve));
+            let last = marks.max_by(|a, b| a.setting.total_cmp(&b.setting))?;
+            Some((curve, colour, last.x, last.y))
         });
         let ends: Vec<_> = ends.collect();
         let wanted: Vec<f64> = ends.iter().map(|end| end.3).collect();
@@ -243,16 +296,23 @@ impl SlowdownChart {
         }
     }
 
-    /// Draws a cross for each run that did not finish, those of one setting below each other.
-    fn unfinished(&self, out: &mut String, frame: &Frame) {
-        let mut marks: Vec<(f64, &Curve, &str)> = Vec::new();
+    /// Returns the crosses: those of one setting below each other.
+    fn marks(&self, frame: &Frame) -> Vec<CrossMark<'_>> {
+        let mut marks: Vec<CrossMark<'_>> = Vec::new();
         for (curve, colour) in self.curves.iter().zip(COLOURS.iter().cycle()) {
-            marks.extend(curve.unfinished.iter().map(|&setting| (setting, curve, *colour)));
+            for &setting in &curve.unfinished {
+                let above = marks.iter().filter(|other| other.setting == setting).count();
+                #[expect(clippy::cast_precision_loss, reason = "programs are few")]
+                let (x, y) = (frame.x(setting), TOP + 12.0 + above as f64 * LINE);
+                marks.push(CrossMark { setting, curve, colour, x, y });
+            }
         }
-        for (at, (setting, curve, colour)) in marks.iter().enumerate() {
-            let above = marks[..at].iter().filter(|other| other.0 == *setting).count();
-            #[expect(clippy::cast_precision_loss, reason = "programs are few")]
-            let (x, y) = (frame.x(*setting), TOP + 12.0 + above as f64 * LINE);
+        marks
+    }
+
+    /// Draws a cross for each run that did not finish.
+    fn unfinished(&self, out: &mut String, frame: &Frame) {
+        for CrossMark { setting, curve, colour, x, y } in self.marks(frame) {
             let _ = writeln!(
                 out,
                 r#"<path d="M{:.1} {:.1}l10 10m0 -10l-10 10" stroke="{colour}" stroke-width="2"><title>{}: {} {}: did not finish</title></path>"#,
@@ -260,7 +320,7 @@ impl SlowdownChart {
                 y - 5.0,
                 escaped(&curve.name),
                 escaped(&self.across),
-                plain(*setting)
+                plain(setting)
             );
         }
     }
@@ -283,7 +343,7 @@ mod tests {
 
     fn measured(across: f64, [value, low, high]: [f64; 3], samples: usize) -> MeasuredPoint {
         let slowdown = Median { value, low, high, samples };
-        MeasuredPoint { across, slowdown, is_exact: false }
+        MeasuredPoint { across, slowdown, is_exact: false, lost: None }
     }
 
     fn chart() -> SlowdownChart {
@@ -303,12 +363,48 @@ mod tests {
         let svg = chart().svg().unwrap();
         crate::golden::check("slowdown.svg", &svg);
         assert_eq!(svg.matches("<title>").count(), 3, "a value for each point, and a cross");
-        assert!(svg.contains("radix &lt;1&gt;: us added to o 1: 1.50 times as long (1.40 to "));
+        let tip = "us added to o 1: 1.50 times as long (range of 5 runs: 1.40 to 1.60)";
+        assert!(svg.contains(&format!("radix &lt;1&gt;: {tip}")), "{svg}");
         assert!(svg.contains("3.00 times as long (one run)") && svg.contains("did not finish"));
         let dots = svg.lines().filter(|line| line.contains("<circle"));
         let hollow: Vec<_> = dots.map(|line| line.contains("fill=\"none\"><title>")).collect();
         assert_eq!(hollow, [false, true], "one run is drawn hollow");
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
+    }
+
+    #[test]
+    fn what_is_faster_than_without_a_knob_is_faded_and_six_runs_have_an_interval() {
+        let mut chart = chart();
+        chart.curves[0].measured[0] = measured(1.0, [0.93, 0.9, 1.1], 6);
+        let svg = chart.svg().unwrap();
+        assert!(svg.contains("0.93 times as long (95 %: 0.90 to 1.10, 6 runs)"), "{svg}");
+        let faded = |svg: &str| svg.lines().filter(|line| line.contains("opacity")).count();
+        assert_eq!(faded(&svg), 1, "the first of two points: {svg}");
+        chart.curves[0].measured[0].is_exact = true;
+        assert_eq!(faded(&chart.svg().unwrap()), 0, "virtual time has no noise");
+    }
+
+    #[test]
+    fn curves_that_have_crosses_alone_are_named_beside_them() {
+        let curve = |at: usize| Curve {
+            name: format!("program {at}"),
+            unfinished: vec![5.0],
+            ..Curve::default()
+        };
+        let svg = SlowdownChart { curves: (0..6).map(curve).collect(), ..chart() }.svg().unwrap();
+        let named = (0..6).filter(|at| svg.contains(&format!(">program {at}</text>"))).count();
+        assert_eq!((svg.matches("<path").count(), named), (6, 6), "{svg}");
+    }
+
+    #[test]
+    fn points_at_which_processors_were_lacking_have_a_frame() {
+        let mut chart = chart();
+        let lost = LostTime { waited_s: 0.4, preemptions: Some(31) };
+        chart.curves[0].measured[0].lost = Some(lost);
+        let svg = chart.svg().unwrap();
+        assert_eq!(svg.matches("<rect").count(), 1, "{svg}");
+        let said = "a rank waited 0.400 s more for a processor, which was taken from it 31 times";
+        assert!(svg.contains(said), "{svg}");
     }
 
     #[test]

@@ -1,5 +1,9 @@
 //! Pages in a real browser, where there is one.
 
+use crate::study::input::{StudiedProgram, Study};
+use crate::study::{fake, tables};
+use crate::sweep::{RunEnd, SweepJournal, SweepPlan, SweepRun};
+use clump_trace::{PairTraffic, Snapshot};
 use std::process::Command;
 
 /// Opens a page in Chromium without a network and compares what it made of it; says loudly if there
@@ -56,4 +60,37 @@ fn made(browser: &str, page: &str, mode: &str) -> String {
     assert!(out.status.success(), "{said}");
     assert!(!said.contains("CONSOLE"), "the browser complains: {said}");
     made.into_owned()
+}
+
+#[test]
+fn many_crosses_and_numbers_in_cells_can_be_read() {
+    let settings = ["o=+5us,scope=net", "o=+50us,scope=net"].map(String::from);
+    let program = |at: usize| {
+        // Every other one has crosses alone, all at one setting.
+        let settings = settings[at % 2..].to_vec();
+        let last = settings.len();
+        let name = format!("em3d-write-collected {at}");
+        let mut journal =
+            SweepJournal::new(SweepPlan::new(vec![name.clone()], settings, 1, 3), 0.0);
+        for (turn, setting) in (0..=last).enumerate() {
+            let seconds = 1.0 + 0.1 * (at * setting) as f64;
+            let (took, stopped) = (RunEnd::Took(seconds), RunEnd::DidNotFinish(60.0));
+            let end = if setting == last { stopped } else { took };
+            journal.add(SweepRun::of((turn, setting), end));
+        }
+        let mut profile = fake::profile(vec![Snapshot::ZERO; 4]);
+        let pairs = (0..4).flat_map(|from| (0..4).map(move |to| (from, to)));
+        let short = |(from, to): (u32, u32)| [10 * u64::from(4 * from + to), 8];
+        let pair =
+            |(from, to)| PairTraffic { from, to, short: short((from, to)), ..Default::default() };
+        profile.matrix = Some(pairs.map(pair).collect());
+        let sweeps = vec![journal];
+        StudiedProgram { name, profile: Some(profile), sweeps, replays: Vec::new() }
+    };
+    let study = Study { programs: (0..6).map(program).collect(), ..Study::default() };
+    let (report, figures) = tables::report(&study).unwrap();
+    let page = crate::page::page(&report, &figures).unwrap();
+    assert_eq!(page.matches(": did not finish</title>").count(), 6);
+    assert!(page.contains("class=\"on-strong\""), "numbers on dark cells");
+    open(&page);
 }

@@ -1,17 +1,72 @@
 //! Results of a study in words, and the worth of collecting small operations.
 
+use crate::columns::Column;
+use crate::render;
 use crate::schema::{ReportColumn, ReportTable};
 use crate::study::input::Study;
 use crate::study::points::{Knob, SweepPoint};
 use clump_loggp::Median;
+use clump_trace::Summary;
 
+/// Least ratio of the busiest rank's messages to the average that is uneven.
+const UNEVEN: f64 = 1.2;
 /// Least slowdown that counts as sensitivity.
 const SENSITIVE: f64 = 1.2;
 
 /// Returns a sentence for each program: the knobs that it is sensitive to, what hurts most first.
 pub fn findings(study: &Study, all: &[Vec<SweepPoint>]) -> Vec<String> {
-    let programs = study.programs.iter().zip(all).filter(|(_, points)| !points.is_empty());
-    programs.filter_map(|(program, points)| finding(&program.name, points)).collect()
+    let paths = study.results.columns.iter().filter_map(path);
+    let programs =
+        study.programs.iter().zip(all).filter_map(|(program, points)| match points.is_empty() {
+            false => finding(&program.name, points),
+            true => communication(&program.name, &program.profile.as_ref()?.summary),
+        });
+    paths.chain(programs).collect()
+}
+
+/// Returns the result of a measured path: the round trip, the rate and the bandwidth.
+fn path(column: &Column) -> Option<String> {
+    let of = |median: &Median| (median.value > 0.0).then_some(median.value);
+    let estimate = &column.estimate;
+    let (rtt_ns, gap_ns) = (of(&estimate.rtt)?, of(&estimate.g)?);
+    let stream = of(&estimate.big_g).map(|ns| format!(", and {:.2} GB/s", 1.0 / ns));
+    Some(format!(
+        "{}: a message and its answer take {}, one follows another after {}{}.",
+        column.name,
+        in_words(rtt_ns, "ns"),
+        in_words(gap_ns, "ns"),
+        stream.unwrap_or_default()
+    ))
+}
+
+/// Returns the result of a profile: the messages of a rank, and their kinds.
+fn communication(name: &str, summary: &Summary) -> Option<String> {
+    if summary.messages_max == 0 {
+        return None;
+    }
+    let interval = summary.message_interval_us.filter(|us| *us > 0.0);
+    let interval = interval.map(|us| format!(", one every {}", in_words(us, "us")));
+    let balance = summary.balance.filter(|balance| *balance >= UNEVEN);
+    let balance = balance.map(|times| format!("; the busiest sent {times:.1} times the average"));
+    let (all, bulk, reads) =
+        (summary.messages_per_rank, summary.bulk_percent, summary.read_percent);
+    Some(format!(
+        "{name}: a rank sent {all:.0} messages{}; {bulk:.0} % are bulk, {reads:.0} % reads{}.",
+        interval.unwrap_or_default(),
+        balance.unwrap_or_default()
+    ))
+}
+
+/// Returns a time with three figures in a fitting unit.
+fn in_words(time: f64, unit: &str) -> String {
+    let digits = match time {
+        time if time < 9.995 => 2,
+        time if time < 99.95 => 1,
+        _ => 0,
+    };
+    let mut table = ReportTable::new("", vec![ReportColumn::ours("")]);
+    let row = table.row("", (unit, digits), vec![Some(time.into())]);
+    render::cell(row, &ReportColumn::ours(""), Some(time.into()))
 }
 
 fn finding(name: &str, points: &[SweepPoint]) -> Option<String> {
@@ -109,11 +164,17 @@ pub fn collecting(study: &Study, all: &[Vec<SweepPoint>]) -> Option<ReportTable>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logp;
+    use crate::pair::fake::FakePair;
+    use crate::plan::MeasurementPlan;
+    use crate::steps::Breakdown;
+    use crate::study::fake::profile;
     use crate::study::input::StudiedProgram;
     use crate::study::points::points;
     use crate::study::study_plan::{PlannedProgram, StudyPlan};
     use crate::sweep::{RunEnd, SweepJournal, SweepPlan, SweepRun};
     use clump_loggp::Workload;
+    use clump_trace::{Counter, Snapshot};
 
     /// A program with these times in s: without a knob, at o, at g; three runs of each.
     fn program(name: &str, times: [f64; 3]) -> StudiedProgram {
@@ -147,6 +208,30 @@ mod tests {
         ];
         assert_eq!(findings(&study, &all), expected);
         assert_eq!(join(&["a", "b", "c"]), "a, b and c");
+    }
+
+    #[test]
+    fn profiles_and_paths_have_a_result_too() {
+        let mut counters = vec![Snapshot::ZERO; 2];
+        counters[0][Counter::NetRequestShortSent] = 3_000;
+        counters[1][Counter::NetRequestShortSent] = 1_000;
+        let profile = Some(profile(counters));
+        let program = StudiedProgram { name: "radix".into(), profile, ..Default::default() };
+        let mut study = Study { programs: vec![program], ..Study::default() };
+        let said = findings(&study, &[Vec::new()]);
+        let start = "radix: a rank sent 2000 messages, one every ";
+        let end = "; 0 % are bulk, 0 % reads; the busiest sent 1.5 times the average.";
+        assert!(said[0].starts_with(start) && said[0].ends_with(end), "{said:?}");
+        let plan = MeasurementPlan { slices: 3, ..MeasurementPlan::quick() };
+        let logp = logp::run(&mut FakePair::default(), &plan, Breakdown::unknown()).unwrap();
+        let mut column = Column::of("net", &serde_json::to_value(logp).unwrap()).unwrap();
+        let estimate = &mut column.estimate;
+        (estimate.rtt, estimate.g) = (Median::exact(9_120.0), Median::exact(640.0));
+        estimate.big_g = Median::exact(0.5);
+        study.results.columns.push(column);
+        let expected = "net: a message and its answer take 9.12 us, one follows another after \
+                        640 ns, and 2.00 GB/s.";
+        assert_eq!(findings(&study, &[Vec::new()])[0], expected);
     }
 
     #[test]

@@ -36,11 +36,26 @@ const light = (colour) => {
   });
   return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
 };
-const page = light(getComputedStyle(document.body).backgroundColor);
-for (const text of document.querySelectorAll("svg text:not(.on-strong), td, th, p, li, figcaption, summary")) {
+const parts = (colour) => colour.match(/[0-9.]+/g).slice(0, 3).map(Number);
+const paper = getComputedStyle(document.body).backgroundColor;
+const page = light(paper);
+// The colour behind a text: that of the page, or of the cell in which the text stands.
+const behind = (text) => {
+  const cell = text.previousElementSibling;
+  const opacity = cell && cell.tagName === "rect" && cell.getAttribute("fill-opacity");
+  if (!opacity) return page;
+  const [inner, outer] = [text.getBoundingClientRect(), cell.getBoundingClientRect()];
+  const middle = (inner.top + inner.bottom) / 2;
+  if (middle < outer.top || middle > outer.bottom) return page;
+  const [ink, under] = [parts(getComputedStyle(cell).fill), parts(paper)];
+  const mixed = ink.map((part, at) => part * opacity + under[at] * (1 - opacity));
+  return light(`rgb(${mixed.join(",")})`);
+};
+for (const text of document.querySelectorAll("svg text, td, th, p, li, figcaption, summary")) {
   const style = getComputedStyle(text);
   const own = light(text.closest("svg") ? style.fill : style.color);
-  const contrast = (Math.max(own, page) + 0.05) / (Math.min(own, page) + 0.05);
+  const under = text.closest("svg") ? behind(text) : page;
+  const contrast = (Math.max(own, under) + 0.05) / (Math.min(own, under) + 0.05);
   if (contrast < 2.4) wrong.push(`hard to read (${contrast.toFixed(1)}): ${name(text)}`);
 }
 const verdict = document.createElement("pre");

@@ -110,6 +110,7 @@ mod tests {
         // Text takes the colour of the page, and nothing is drawn on white but the page.
         assert!(!page.contains("#000000") && page.matches("#ffffff").count() == 1);
         assert_eq!(page.matches("fill=\"currentColor\"").count(), figures.len());
+        assert!(page.contains("<dt>o</dt>") && !page.contains("<dt>M1</dt>"), "a key to symbols");
         crate::study::browser::open(&page);
     }
 }

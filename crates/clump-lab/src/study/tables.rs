@@ -1,6 +1,6 @@
 //! Tables and figures of a study.
 
-use crate::figure::{Curve, LabFigure, MeasuredPoint, SlowdownChart, balance};
+use crate::figure::{Curve, LabFigure, LostTime, MeasuredPoint, SlowdownChart, balance};
 use crate::negative;
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::study::communication;
@@ -10,6 +10,7 @@ use crate::study::points::{Knob, SweepPoint, lock_notes, not_run, points, unclea
 use crate::study::replay_table::replay_table;
 use crate::study::sections::sections;
 use crate::sweep::RunEnd;
+use crate::time_limit::FEWEST_SAMPLES;
 use anyhow::Result;
 use clump_boot::machine::MachineFile;
 use clump_loggp::models::error_percent;
@@ -23,10 +24,11 @@ const MODELS: usize = 3;
 /// Captions of figures.
 const MATRIX: &str = "Messages that each rank sent to each other one. \"if\" is the interface of a \
                       node, which executes one-sided operations and answers gets.";
-const SLOWDOWN: &str = "Time over that of the runs at no setting beside it, with the interval that \
-                        covers 95 %. Dashed: predicted, by M5 where a trace is known, else by the \
-                        knob's first model. Hollow: one run, no measurement. A cross: did not \
-                        finish. Below the line at 1 is noise.";
+const SLOWDOWN: &str = "Time over that of the runs at no setting beside it";
+const MARKS: &str = "Dashed: predicted, by M5 where a trace is known, else by the knob's first \
+                     model. Hollow: one run, no measurement. A cross: did not finish. Faded, below \
+                     the line at 1: noise. A frame: ranks waited longer for processors than the \
+                     prediction misses.";
 const AS_ABOVE: &str = "Lines, dashes and marks as above.";
 
 /// Returns the report of a study, and its figures.
@@ -68,10 +70,11 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
         }
         let chart = chart(study, &all, knob);
         if let Some(svg) = chart.svg() {
-            let (name, title) = (format!("slowdown-{}", knob.symbol()), chart.title);
-            let before = figures.iter().any(|known| known.caption == SLOWDOWN);
-            let caption = if before { AS_ABOVE } else { SLOWDOWN };
-            figures.push(LabFigure { name, title, caption: caption.into(), svg });
+            let (name, title) = (format!("slowdown-{}", knob.symbol()), chart.title.clone());
+            let before = figures.iter().any(|known| known.caption.contains(MARKS));
+            let marks = if before { AS_ABOVE } else { MARKS };
+            let caption = format!("{SLOWDOWN}{}. {marks}", chart_intervals(&chart.curves));
+            figures.push(LabFigure { name, title, caption, svg });
         }
     }
     let swept = all.iter().any(|points| !points.is_empty());
@@ -84,6 +87,20 @@ pub fn report(study: &Study) -> Result<(InstrumentReport, Vec<LabFigure>)> {
         last.notes.push("acknowledgements of the network's protocol (docs/lab.md)".into());
     }
     Ok((report, figures))
+}
+
+/// Returns the meaning of the intervals of a chart's points, for the middle of a sentence.
+fn chart_intervals(curves: &[Curve]) -> &'static str {
+    let points = curves.iter().flat_map(|curve| &curve.measured).filter(|point| !point.is_exact);
+    let mut few = points.map(|point| point.slowdown.samples < FEWEST_SAMPLES);
+    match (few.clone().any(|few| few), few.any(|few| !few)) {
+        (false, false) => "",
+        (true, false) => ", with the range of its runs, too few for an interval of 95 %",
+        (false, true) => ", with the interval that covers 95 %",
+        (true, true) => {
+            ", with the interval that covers 95 %, or the range of all where runs are fewer than six"
+        }
+    }
 }
 
 /// Name, unit and digits of a parameter, and where it is.
@@ -128,7 +145,7 @@ fn calibration(study: &Study) -> Option<ReportTable> {
         ];
         let values = paths.map(|(base, precision)| {
             let interval = precision.and_then(|known| known.intervals.get(name)).copied();
-            pick(base).map(|value| Figure { value, interval })
+            pick(base).map(|value| Figure { interval, ..value.into() })
         });
         table.row(name, (unit, digits), values.into());
     }
@@ -200,6 +217,7 @@ fn add_notes(table: &mut ReportTable, program: &StudiedProgram) {
     }
     table.notes.extend(not_run(program).map(|text| format!("{text}: not run")));
     table.notes.extend(program.sweeps.first().map(|sweep| sweep.time_note()));
+    table.notes.extend(program.sweeps.first().and_then(|sweep| sweep.base_note()));
     table.notes.extend(program.sweeps.first().and_then(|sweep| sweep.line_note()));
     table.notes.extend(lock_notes(program));
 }
@@ -207,15 +225,20 @@ fn add_notes(table: &mut ReportTable, program: &StudiedProgram) {
 /// Returns a sentence, if ranks waited longer for processors than the best prediction misses: the
 /// model may be right, and the machine has too few processors.
 fn lost_time_note(point: &SweepPoint) -> Option<String> {
+    let (lost, error_s) = lost_time(point)?;
+    let said = lost.text();
+    Some(format!("{}: {said}; the best prediction misses {error_s:.3} s", point.text))
+}
+
+/// Returns the processor time that ranks lost at a point, and the error of the best prediction in
+/// s, where that is less.
+fn lost_time(point: &SweepPoint) -> Option<(LostTime, f64)> {
     let measured = point.slowdown?.value;
     let errors = point.predicted.iter().map(|(_, predicted)| (predicted - measured).abs());
     let error_s = errors.min_by(f64::total_cmp)? * point.base_s;
-    (point.waited_s > error_s && point.waited_s > 0.01 * point.base_s).then(|| {
-        format!(
-            "{}: a rank waited {:.3} s more for a processor, the best prediction misses {error_s:.3} s",
-            point.text, point.waited_s
-        )
-    })
+    let &SweepPoint { waited_s, preemptions, .. } = point;
+    let exceeds = waited_s > error_s && waited_s > 0.01 * point.base_s;
+    exceeds.then_some((LostTime { waited_s, preemptions }, error_s))
 }
 
 fn predicted(point: &SweepPoint, model: Model) -> Option<f64> {
@@ -240,7 +263,9 @@ fn chart(study: &Study, all: &[Vec<SweepPoint>], knob: Knob) -> SlowdownChart {
         let points: Vec<_> = points.iter().filter(|point| point.knob == knob).collect();
         let measured = points.iter().filter_map(|point| {
             let slowdown = point.slowdown?;
-            Some(MeasuredPoint { across: across(point), slowdown, is_exact: point.is_exact })
+            let lost = lost_time(point).map(|(lost, _)| lost);
+            let (across, is_exact) = (across(point), point.is_exact);
+            Some(MeasuredPoint { across, slowdown, is_exact, lost })
         });
         // The critical path, where there is a trace.
         let models = models(&points, knob);
@@ -313,6 +338,8 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         let names: Vec<_> = figures.iter().map(|figure| figure.name.as_str()).collect();
         assert_eq!(names, ["balance-p", "slowdown-o", "slowdown-g"]);
+        let caption = &figures.iter().find(|figure| figure.name == "slowdown-o").unwrap().caption;
+        assert!(caption.contains("too few for an interval of 95 %"), "three runs: {caption}");
         let csv = crate::csv::csv(&report);
         assert!(csv.contains("error M1"), "{csv}");
     }
@@ -333,15 +360,19 @@ mod tests {
         {
             let run = SweepRun::of((turn, *setting), RunEnd::Took(*s));
             let waited_s = Some(if *setting == 2 { 0.5 } else { 0.1 });
-            journal.add(SweepRun { waited_s, ..run });
+            let preemptions = Some(if *setting == 2 { 40 } else { 9 });
+            journal.add(SweepRun { waited_s, preemptions, ..run });
         }
         study.programs[0].sweeps = vec![journal];
-        let (report, _) = report(&study).unwrap();
+        let (report, drawn) = report(&study).unwrap();
         let table = report.tables.iter().find(|t| t.title.starts_with("p: o")).unwrap();
         // M1 adds 2 s and 10 s: exactly what was measured.
         let figures = |row: usize| [1, 2, 3].map(|at| table.rows[row].figures[at].unwrap().value);
         assert_eq!((figures(0), figures(1)), ([3.0, 3.0, 0.0], [6.0, 6.0, 0.0]));
-        let note = "o=+5us,scope=net: a rank waited 0.400 s more for a processor";
+        let note = "o=+5us,scope=net: a rank waited 0.400 s more for a processor, which was taken \
+                    from it 31 times more; the best";
+        let drawn = &drawn.iter().find(|figure| figure.name == "slowdown-o").unwrap().svg;
+        assert_eq!(drawn.matches("taken from it 31 times more").count(), 1, "a frame: {drawn}");
         assert!(table.notes.iter().any(|line| line.starts_with(note)), "{:?}", table.notes);
     }
 
