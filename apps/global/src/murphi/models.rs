@@ -34,6 +34,7 @@ const OWN: &[OwnModel] = &[
     own!("mesi", "Caches", [3, 6, 8]),
     own!("msi", "Caches", [2, 3, 3]),
     own!("peterson", "N", [2, 4, 5]),
+    own!("sci", "Processors", [2, 4, 2]),
 ];
 
 /// Returns the names of built-in models.

@@ -249,6 +249,7 @@ fn planted_bugs_are_found_by_the_shortest_path() {
         ("peterson", "at[p] = wait & (", "at[p] = wait & (true | ", 6),
         ("dekker", "point = test & !wants[other(p)]", "point = test", 4),
         ("mesi", "snoop(c, true); cache[c].state := M", "cache[c].state := M", 3),
+        ("sci", "if m.first = p then m.first := nobody;", "if true then m.first := nobody;", 14),
     ];
     for (name, from, to, steps) in bugs {
         let (text, constants) = models::find(name, InputSize::Ci).unwrap();
@@ -272,7 +273,7 @@ proptest! {
 
     #[test]
     fn models_with_words_elsewhere_are_read_or_refused(
-        which in 0_usize..9,
+        which in 0_usize..10,
         swaps in proptest::collection::vec((0_usize..2000, 0_usize..2000, 0_u8..3), 1..6),
     ) {
         let name = models::names()[which];
