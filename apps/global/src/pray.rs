@@ -3,7 +3,7 @@
 //! A program (`clump app pray`) mounts [`command`]. Rank 0 reads or makes a scene; its objects and
 //! the nodes of its octree are spread over all ranks, one by one ([`spread_scene`]), and read by
 //! way of a cache that holds less than the scene, with those that were read last in front
-//! ([`crate::recent_copies`]). Ranks trace tiles of the picture, dealt out or stolen ([`tiles`]);
+//! ([`held_elements`]). Ranks trace tiles of the picture, dealt out or stolen ([`tiles`]);
 //! many pixels at a time, so that what their rays miss is fetched together.
 //! [`reads`] has which objects other ranks read most, and draws it. The tracer, and what it does to
 //! objects, is `clump_app_frame::rays`, with its invariants.
@@ -15,6 +15,7 @@
 //! 2. Rank 0 alone reads files: what is wrong with one ends the run at all ranks.
 
 pub mod command;
+pub mod held_elements;
 pub mod reads;
 pub mod spread_scene;
 pub mod tiles;

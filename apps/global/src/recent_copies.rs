@@ -21,22 +21,23 @@ pub struct RecentCopies<T> {
     far_hits: Cell<u64>,
 }
 
+/// Returns the place of an element among so many: numbers are mixed, and scaled down. Where there are
+/// as many as a power of two, neighbours have neighbouring places.
+#[inline]
+pub fn place(number: usize, count: usize) -> usize {
+    debug_assert!(count > 0, "there are places");
+    if count.is_power_of_two() {
+        return number & (count - 1);
+    }
+    let mixed = (number as u32).wrapping_mul(0x9e37_79b1);
+    ((u64::from(mixed) * count as u64) >> 32) as usize
+}
+
 impl<T: Element> RecentCopies<T> {
     /// Creates places for up to `most` copies, one at least.
     pub fn new(most: usize) -> Self {
         let none = RecentCopy { name: 0, is_far: false, value: T::new_zeroed() };
         Self { places: RefCell::new(vec![none; most.max(1)]), far_hits: Cell::new(0) }
-    }
-
-    /// Returns the place of an element among so many: numbers are mixed, and scaled down. Where
-    /// there are as many as a power of two, neighbours have neighbouring places.
-    #[inline]
-    fn place(number: usize, count: usize) -> usize {
-        if count.is_power_of_two() {
-            return number & (count - 1);
-        }
-        let mixed = (number as u32).wrapping_mul(0x9e37_79b1);
-        ((u64::from(mixed) * count as u64) >> 32) as usize
     }
 
     /// Returns the elements of other nodes that were found.
@@ -51,7 +52,7 @@ impl<T: Element> RecentCopies<T> {
     #[inline]
     pub fn with<R, F: FnOnce(&T) -> R>(&self, number: usize, run: F) -> Result<R, F> {
         let places = self.places.borrow();
-        match places.get(Self::place(number, places.len())) {
+        match places.get(place(number, places.len())) {
             Some(copy) if copy.name as usize == number + 1 => {
                 self.far_hits.set(self.far_hits.get() + u64::from(copy.is_far));
                 Ok(run(&copy.value))
@@ -68,7 +69,7 @@ impl<T: Element> RecentCopies<T> {
     /// Keeps a copy of an element, in the place of another.
     pub fn keep(&self, number: usize, is_far: bool, value: T) {
         let mut places = self.places.borrow_mut();
-        let at = Self::place(number, places.len());
+        let at = place(number, places.len());
         debug_assert!(number < u32::MAX as usize, "a number fits into a word");
         if let Some(place) = places.get_mut(at) {
             *place = RecentCopy { name: number as u32 + 1, is_far, value };
@@ -89,7 +90,7 @@ mod tests {
             copies.keep(0, true, 7_u64);
             assert_eq!((find(0), find(1)), (Some(7), None));
             let count = most.max(1);
-            let place = |number: usize| RecentCopies::<u64>::place(number, count);
+            let place = |number: usize| super::place(number, count);
             let other = (1..).find(|&number| place(number) == place(0)).unwrap();
             copies.keep(other, false, 8);
             assert_eq!((find(0), find(other)), (None, Some(8)));

@@ -81,7 +81,8 @@ fn energy_drifts_by_no_more_than_the_method_allows() {
         figure(steps, "kinetic energy at the end") + figure(steps, "potential energy at the end")
     };
     let [first, last] = [1, 100].map(energy);
-    // A sphere of Plummer's model has -1/4, softened a tenth less; a serial run is compared in each.
+    // A sphere of Plummer's model has -1/4, softened a tenth less. Each run is compared with a
+    // serial one.
     assert!((first + 0.25).abs() < 0.04, "{first}");
     assert!((last / first - 1.0).abs() < 0.001, "{first} to {last}");
 }

@@ -18,6 +18,9 @@ impl PlainCells {
 
     /// Copies cells, which may overlap.
     pub fn move_cells(&mut self, from: usize, to: usize, cells: usize) {
+        if let (1, Some(value)) = (cells, self.0.get(from)) {
+            return self.set(to, *value);
+        }
         let source = self.0.get(from..from + cells).unwrap_or_default().to_vec();
         if let Some(to) = self.0.get_mut(to..to + source.len()) {
             to.copy_from_slice(&source);

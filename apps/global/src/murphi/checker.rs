@@ -385,7 +385,8 @@ impl ModelChecker {
             return Ok(MurphiStatement::Undefine(to.place, to.type_id));
         }
         let types = &self.model.types;
-        if types.class(to.type_id).is_some() {
+        let same = from.type_id().is_some_and(|found| types.same(to.type_id, found));
+        if types.class(to.type_id).is_some() && !(same && matches!(from, TypedOperand::Place(_))) {
             let (value, found) = self.copied(from, from_at)?;
             self.agree(to.type_id, found, at)?;
             if let MurphiExpr::Value(known) = value
@@ -401,7 +402,7 @@ impl ModelChecker {
             return Ok(MurphiStatement::Assign(to.place, to.type_id, value, at));
         }
         match from {
-            TypedOperand::Place(from) if types.same(to.type_id, from.type_id) => {
+            TypedOperand::Place(from) if same => {
                 let cells = types.entry(to.type_id).cells;
                 Ok(MurphiStatement::Copy(to.place, from.place, cells))
             }

@@ -106,6 +106,14 @@ impl CodeMachine {
         self.stack.pop().unwrap_or(0)
     }
 
+    /// Makes the value on top another.
+    fn change(&mut self, to: impl FnOnce(i64) -> i64) {
+        debug_assert!(!self.stack.is_empty(), "each instruction finds its operands");
+        if let Some(top) = self.stack.last_mut() {
+            *top = to(*top);
+        }
+    }
+
     fn load(&self, address: usize) -> Result<i64, String> {
         match self.cells.get(address) {
             Some(&value) if value != UNDEFINED => Ok(value),
@@ -251,10 +259,7 @@ impl CodeMachine {
     /// Runs an instruction that works on stack and cells alone.
     fn apply(&mut self, code: &ByteCode, instruction: I) -> Result<(), String> {
         match instruction {
-            I::Offset(cells) => {
-                let address = self.pop();
-                self.stack.push(address + i64::from(cells));
-            }
+            I::Offset(cells) => self.change(|address| address + i64::from(cells)),
             I::Index(of, stride) => {
                 let (value, address) = (self.pop(), self.pop());
                 let index = index_in(segments(code, of), value)
@@ -273,8 +278,7 @@ impl CodeMachine {
             }
             I::LoadAny => {
                 let address = self.pop() as usize;
-                let value = self.cells.get(address).copied().unwrap_or(UNDEFINED);
-                self.stack.push(value);
+                self.stack.push(self.cells.get(address).copied().unwrap_or(UNDEFINED));
             }
             I::Store(of) => {
                 let (value, address) = (self.pop(), self.pop());
@@ -304,10 +308,7 @@ impl CodeMachine {
                 let why = if zero { "division by zero" } else { "a number is too large" };
                 self.stack.push(fold(operation, left, right).ok_or(why)?);
             }
-            I::Not => {
-                let value = self.pop();
-                self.stack.push(i64::from(value == 0));
-            }
+            I::Not => self.change(|value| i64::from(value == 0)),
             I::Negate => {
                 let value = self.pop();
                 self.stack.push(value.checked_neg().ok_or("a number is too large")?);
@@ -317,8 +318,8 @@ impl CodeMachine {
                 self.stack.push(i64::from(self.load(address).is_err()));
             }
             I::IsMember(of) => {
-                let value = self.pop();
-                self.stack.push(i64::from(index_in(segments(code, of), value).is_some()));
+                let found = index_in(segments(code, of), self.pop());
+                self.stack.push(found.is_some().into());
             }
             other => self.apply_to_set(code, other)?,
         }

@@ -1,6 +1,6 @@
 //! A scene whose objects and octree nodes are spread over all ranks, one by one.
 
-use crate::recent_copies::RecentCopies;
+use crate::pray::held_elements::HeldElements;
 use crate::traffic::Traffic;
 use anyhow::{Context, Result};
 use clump::pgas::{
@@ -29,48 +29,12 @@ pub struct SpreadScene {
     traffic: RefCell<Traffic>,
 }
 
-/// Division by the number of ranks as a multiplication: it is part of every lookup, and takes a
-/// third of the time of one.
-#[derive(Debug, Clone, Copy)]
-struct RankDivisor {
-    ranks: u64,
-    reciprocal: u64,
-}
-
-impl RankDivisor {
-    /// Bits behind the point of the reciprocal. It is rounded up by less than 1, so quotients of
-    /// numbers below 2^26 by up to 2^10 ranks are exact.
-    const BITS: u32 = 36;
-    const MAX_NUMBER: u64 = 1 << 26;
-
-    fn new(ranks: usize) -> Self {
-        let ranks = ranks.max(1) as u64;
-        Self { ranks, reciprocal: (1_u64 << Self::BITS).div_ceil(ranks) }
-    }
-
-    /// Returns the rank of an element, and its place among those there.
-    #[inline]
-    fn place(self, number: usize) -> (usize, usize) {
-        let number = number as u64;
-        let place = if number < Self::MAX_NUMBER && self.ranks <= 1024 {
-            (number * self.reciprocal) >> Self::BITS
-        } else {
-            number / self.ranks
-        };
-        ((number - place * self.ranks) as usize, place as usize)
-    }
-}
-
 /// An array over all ranks, and copies of some of its elements.
 #[derive(Debug)]
 struct CachedArray<T> {
     array: Spread<T>,
     class: CacheClass<T>,
-    /// Elements of this rank.
-    own: Vec<T>,
-    rank: usize,
-    ranks: RankDivisor,
-    recent: RecentCopies<T>,
+    held: HeldElements<T>,
     /// Elements that the next fetch brings.
     missing: RefCell<HashSet<usize>>,
 }
@@ -94,52 +58,27 @@ impl<T: Element> CachedArray<T> {
             gas.sync()?;
         }
         gas.barrier()?;
-        let recent = RecentCopies::new((count as f64 * share) as usize);
-        let (class, own, missing) = (cache.class(), array.local().to_vec()?, RefCell::default());
-        Ok(Self {
-            array,
-            class,
-            own,
-            rank: gas.rank(),
-            ranks: RankDivisor::new(gas.nranks()),
-            recent,
-            missing,
-        })
+        let most = (count as f64 * share) as usize;
+        let own = array.local().to_vec()?;
+        let held = HeldElements::new(&own, (gas.rank(), gas.nranks(), count), most);
+        Ok(Self { array, class: cache.class(), held, missing: RefCell::default() })
     }
 
-    /// Returns an element of this rank.
-    #[inline]
-    fn own(&self, number: usize) -> Option<&T> {
-        let (rank, place) = self.ranks.place(number);
-        if rank == self.rank { self.own.get(place) } else { None }
-    }
-
-    /// Runs `run` on an element. Where it is missing, calls `fetched` if the next fetch did not
-    /// bring it before.
+    /// Runs `run` on an element; true: it is another rank's. Where it is missing, calls `fetched`
+    /// if the next fetch did not bring it before.
     #[inline]
     fn with<R>(
         &self,
         number: usize,
         run: impl FnOnce(&T) -> R,
         fetched: impl FnOnce(),
-    ) -> GlobalResult<Option<R>> {
-        match self.own(number) {
-            Some(own) => Ok(Some(run(own))),
-            None => self.of_others(number, run, fetched),
-        }
-    }
-
-    /// Runs `run` on an element of another rank.
-    #[inline]
-    fn of_others<R>(
-        &self,
-        number: usize,
-        run: impl FnOnce(&T) -> R,
-        fetched: impl FnOnce(),
-    ) -> GlobalResult<Option<R>> {
-        match self.recent.with(number, run) {
-            Ok(result) => Ok(Some(result)),
-            Err(run) => Ok(self.find_in_cache(number, fetched)?.as_ref().map(run)),
+    ) -> GlobalResult<Option<(R, bool)>> {
+        match self.held.with(number, run) {
+            Ok(found) => Ok(Some(found)),
+            Err(run) => {
+                let found = self.find_in_cache(number, fetched)?;
+                Ok(found.as_ref().map(|value| (run(value), true)))
+            }
         }
     }
 
@@ -150,7 +89,7 @@ impl<T: Element> CachedArray<T> {
         let is_far = !element.is_near();
         let found = self.class.find(element)?;
         match found {
-            Some(value) => self.recent.keep(number, is_far, value),
+            Some(value) => self.held.keep(number, is_far, value),
             None if self.missing.borrow_mut().insert(number) => fetched(),
             None => {}
         }
@@ -160,7 +99,7 @@ impl<T: Element> CachedArray<T> {
     /// Returns lookups, those of recent copies among them.
     fn counts(&self) -> CacheCounts {
         let counts = self.class.counts();
-        CacheCounts { hits: counts.hits + self.recent.far_hits(), ..counts }
+        CacheCounts { hits: counts.hits + self.held.far_hits(), ..counts }
     }
 }
 
@@ -273,7 +212,7 @@ impl SceneParts for SpreadScene {
             let bytes = size_of::<OctreeNode>() as u64;
             self.traffic.borrow_mut().reads(self.owner(number), 1, bytes);
         };
-        self.nodes.with(number, |node| *node, fetched)
+        Ok(self.nodes.with(number, |node| *node, fetched)?.map(|(node, _)| node))
     }
 
     #[inline]
@@ -282,37 +221,20 @@ impl SceneParts for SpreadScene {
         number: usize,
         run: impl FnOnce(&ObjectShape) -> R,
     ) -> GlobalResult<Option<R>> {
-        if let Some(own) = self.shapes.own(number) {
-            return Ok(Some(run(own)));
-        }
         let fetched = || self.fetched(number, size_of::<ObjectShape>());
-        let result = self.shapes.of_others(number, run, fetched)?;
-        if let Some(reads) = self.reads.get(number).filter(|_| result.is_some()) {
-            reads.set(reads.get().saturating_add(1));
+        let Some((result, is_others)) = self.shapes.with(number, run, fetched)? else {
+            return Ok(None);
+        };
+        // Without a branch: whose it is cannot be foretold.
+        if let Some(reads) = self.reads.get(number) {
+            reads.set(reads.get().saturating_add(is_others.into()));
         }
-        Ok(result)
+        Ok(Some(result))
     }
 
     #[inline]
     fn finish(&self, number: usize) -> GlobalResult<Option<ObjectFinish>> {
         let fetched = || self.fetched(number, size_of::<ObjectFinish>());
-        self.finishes.with(number, |finish| *finish, fetched)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::RankDivisor;
-
-    #[test]
-    fn elements_go_round_all_ranks() {
-        for ranks in [1, 2, 3, 7, 60, 1023, 1024, 1025, 5000] {
-            let divisor = RankDivisor::new(ranks);
-            let far = (0..27).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]);
-            for number in (0..3000).chain(far) {
-                let expected = (number % ranks, number / ranks);
-                assert_eq!(divisor.place(number), expected, "{number} of {ranks}");
-            }
-        }
+        Ok(self.finishes.with(number, |finish| *finish, fetched)?.map(|(finish, _)| finish))
     }
 }
