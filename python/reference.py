@@ -46,10 +46,13 @@ def document(node):
     return "\n".join(lines)
 
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
 def methods(node):
     """Yields the public members of a class that have a docstring, and its constructor."""
     for item in node.body:
-        if not isinstance(item, ast.FunctionDef) or not ast.get_docstring(item):
+        if not isinstance(item, FUNCTIONS) or not ast.get_docstring(item):
             continue
         if item.name == "__init__" or not item.name.startswith("_"):
             yield item
@@ -76,7 +79,7 @@ def entry(name, node):
 def section(name, wanted):
     """Yields the lines of a module's public names."""
     for node in module(name).body:
-        if isinstance(node, (ast.ClassDef, ast.FunctionDef)) and wanted(node.name):
+        if isinstance(node, (ast.ClassDef, *FUNCTIONS)) and wanted(node.name):
             if ast.get_docstring(node):
                 yield from entry(node.name, node)
 

@@ -24,6 +24,12 @@ def test_programs_are_right_while_packets_are_lost(run, program):
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
+def test_programs_are_right_by_proxies(run, program):
+    job = run(program, n=4, nodes=2, env={"CLUMP_NI": "proxy:1"}, seconds=120)
+    assert job.out.count("ok") == 4, job
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_are_right_with_many_ranks_a_core(run, program):
     job = run(program, n=16, nodes=2, seconds=150)
     assert job.out.count("ok") == 16, job

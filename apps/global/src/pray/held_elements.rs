@@ -98,7 +98,7 @@ mod tests {
                 let find = |number: usize| held.with(number, |value| *value).ok();
                 for number in (0..40).filter(|number| number % ranks != rank) {
                     assert_eq!(find(number), None);
-                    held.keep(number, number % 2 == 1, 100 + number as u64);
+                    held.keep(number, number % 5 == 1, 100 + number as u64);
                     assert_eq!(find(number), Some((100 + number as u64, true)));
                 }
                 let is_own = |number: usize| number % ranks == rank;
