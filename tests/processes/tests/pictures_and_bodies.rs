@@ -88,6 +88,22 @@ fn energy_drifts_by_no_more_than_the_method_allows() {
 }
 
 #[test]
+fn a_scene_whose_objects_are_in_one_place_is_refused() {
+    let folder = Folder::new();
+    let scene = folder.path().join("heap.nff");
+    let head = "v\nfrom 0 0 9\nat 0 0 0\nup 0 1 0\nangle 40\nhither 1\nresolution 8 8\n\
+                b 0 0 0\nl 9 9 9\nf 1 1 1 1 0 0 0 1\n";
+    for (objects, code) in [(2_000, 0), (70_000, 1)] {
+        std::fs::write(&scene, format!("{head}{}", "s 0 0 0 1\n".repeat(objects))).unwrap();
+        let line = format!("app pray --scene {} -n 3 --nodes 2", scene.display());
+        let ended = Job::command(&line).finish();
+        assert_eq!(ended.code, code, "{objects}: {}{}", ended.out, ended.err);
+        let said = ended.err.contains("70000 objects are in one place");
+        assert_eq!(said, code != 0, "{}", ended.err);
+    }
+}
+
+#[test]
 fn a_full_disk_ends_the_job_in_words() {
     let enter = ["--user", "--map-root-user", "--mount"];
     let tried = Job::any("unshare").with_args(&enter).with_args(&["true"]).finish();

@@ -16,6 +16,8 @@ pub const LIST: u32 = 1 << 31;
 const FEW: usize = 8;
 /// Levels of cells.
 pub const MAX_LEVELS: u32 = 16;
+/// Objects of a list: each is looked at for each ray that crosses its part.
+pub const MAX_LIST: usize = 1 << 16;
 /// Room around a cell in which objects count as in it, as a share of the half of its side.
 const SLACK: f64 = 1e-7;
 
@@ -128,9 +130,32 @@ fn list(nodes: &mut Vec<OctreeNode>, objects: &[u32]) -> u32 {
     first
 }
 
+/// Returns the number of objects in the longest list: as many are looked at for a ray that crosses
+/// its part.
+pub fn longest_list(nodes: &[OctreeNode]) -> usize {
+    let (mut open, mut longest) = (vec![0], 0);
+    let node = |word: u32| nodes.get((word & !LIST) as usize).copied().unwrap_or_default();
+    while let Some(cell) = open.pop() {
+        for part in node(cell).into_iter().filter(|part| *part != 0) {
+            if part & LIST == 0 {
+                open.push(part);
+                continue;
+            }
+            let (mut count, mut next) = (0, Some(part));
+            while let Some(list) = next.map(node) {
+                count += list.iter().filter(|word| **word != 0 && **word & LIST == 0).count();
+                next = list.into_iter().find(|word| word & LIST != 0);
+            }
+            longest = longest.max(count);
+        }
+    }
+    debug_assert!(longest < LIST as usize, "numbers of objects fit into words");
+    longest
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{LIST, OctreeNode, SceneCube, build};
+    use super::{LIST, OctreeNode, SceneCube, build, longest_list};
     use crate::rays::object::ball;
     use std::collections::BTreeSet;
 
@@ -156,6 +181,9 @@ mod tests {
             let mut found = BTreeSet::new();
             objects(&nodes, 0, &mut found);
             assert_eq!(found.len(), count);
+            let longest = longest_list(&nodes);
+            let together = if same { count..=count } else { 1..=60 };
+            assert!(together.contains(&longest), "{longest} of {count}, {same}");
             assert!(nodes.len() < 20 * count + 4096, "{} nodes", nodes.len());
         }
     }

@@ -5,11 +5,12 @@ use crate::pray::reads::ObjectReads;
 use crate::pray::spread_scene::SpreadScene;
 use crate::pray::tiles::{PictureTiles, TracedTiles};
 use crate::run::AppRun;
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use clap::Args;
 use clump::pgas::CacheCounts;
 use clump_app_frame::InputSize;
 use clump_app_frame::picture::{Channels, write_picture};
+use clump_app_frame::rays::octree::{MAX_LIST, longest_list};
 use clump_app_frame::rays::scene_world::WholeScene;
 use clump_app_frame::rays::vector::pixel_bytes;
 use clump_app_frame::rays::{generate, nff, trace_alone};
@@ -130,6 +131,13 @@ fn prepare(args: &PrayArgs) -> Result<WholeScene> {
     }
     let read = nff::read(&text).map_err(|error| anyhow!("{}", error.show(&args.scene, &text)))?;
     let mut scene = read.scene;
+    let together = longest_list(&scene.nodes);
+    ensure!(
+        together <= MAX_LIST,
+        "{}: {together} objects are in one place, and an octree cannot tell them apart: each ray there \
+         would look at all of them, and at most {MAX_LIST} are taken",
+        args.scene
+    );
     if let Some(size) = args.resolution {
         scene.header.view.size = size;
     }
