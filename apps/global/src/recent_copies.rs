@@ -21,8 +21,8 @@ pub struct RecentCopies<T> {
     far_hits: Cell<u64>,
 }
 
-/// Returns the place of an element among so many: numbers are mixed, and scaled down. Where there are
-/// as many as a power of two, neighbours have neighbouring places.
+/// Returns the place of an element among so many: numbers are mixed, and scaled down. Where there
+/// are as many as a power of two, neighbours have neighbouring places.
 #[inline]
 pub fn place(number: usize, count: usize) -> usize {
     debug_assert!(count > 0, "there are places");

@@ -1,5 +1,5 @@
 //! Elements of a spread array that a rank holds: its own, and copies of others that were read last.
-//! An element is found by one look at a table, whoever it is of.
+//! An element is found by one look at a table.
 
 use crate::recent_copies;
 use clump::pgas::Element;

@@ -56,7 +56,8 @@ int main(int argc, char **argv) {
     cache = CHECKED(clump_cache_alloc(gas, 100 * sizeof(node)));
     DONE(class_of_nodes = clump_cache_class(cache, sizeof(node)));
     locks = CHECKED(clump_locks_alloc(gas, SUMS, CLUMP_LOCK_QUEUE));
-    channel = CHECKED(clump_channel_open(gas, sizeof(uint64_t), 16));
+    /* Room for all: rank 0 takes them in once no rank has tasks. */
+    channel = CHECKED(clump_channel_open(gas, sizeof(uint64_t), NODES));
     clump_queues *queues = CHECKED(clump_queues_alloc(gas, NODES));
     for (uint64_t at = (uint64_t)me; at < NODES; at += (uint64_t)ranks) {
         const node made = {at, at < INNER ? 2 * at + 1 : 0};
