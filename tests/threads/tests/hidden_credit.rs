@@ -46,5 +46,5 @@ fn mediums_under_a_large_latency_do_not_wait_a_round_trip_for_each_window() {
     assert!(took[1] >= LATENCY_NS, "{took:?} ns");
     // One credit a round trip takes 6.2 s.
     let by_credit_ns = MESSAGES * BYTES / CREDIT * 2 * LATENCY_NS;
-    assert!(took[1] < by_credit_ns / 3, "{took:?} ns; a credit a round trip: {by_credit_ns} ns");
+    assert!(took[1] < by_credit_ns / 2, "{took:?} ns; a credit a round trip: {by_credit_ns} ns");
 }

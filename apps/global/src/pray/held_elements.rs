@@ -68,7 +68,9 @@ impl<T: Element> HeldElements<T> {
     pub fn keep(&self, number: usize, is_far: bool, value: T) {
         let mut held = self.held.borrow_mut();
         let place = self.own + recent_copies::place(number, held.len() - self.own);
-        let Some(copy) = held.get_mut(place) else { return };
+        let Some(copy) = held.get_mut(place) else {
+            return clump_bug::bug!("there is room for {number} at {place}");
+        };
         if let Some(before) = self.places.get(copy.number as usize) {
             before.set(ABSENT);
         }

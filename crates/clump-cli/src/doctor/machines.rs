@@ -34,63 +34,50 @@ pub(super) fn examine(machines: &Machines, json: bool) -> Result<ExitCode> {
     let names: Vec<String> =
         hosts.filled(hosts.slots())?.into_iter().map(|machine| machine.name).collect();
     if json {
-        let output = examined(machines, &names)?;
+        let output = examined(&names, |some, _| collected(machines, some))?;
         console::out(&printable_json(&(serde_json::to_string_pretty(&output)? + "\n")))?;
         return Ok(if output.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    let mut good = Vec::new();
-    for name in &names {
-        console::out(&format!("{name}\n"))?;
-        if job(machines, &[name], None)? {
-            good.push(name.as_str());
-        }
-    }
-    let mut all = good.len() == names.len();
-    if good.len() > 1 {
-        console::out("\npairs\n")?;
-        if !job(machines, &good, None)? {
-            all = false;
-            // The job has named one pair; others may fail too.
-            for (one, two) in pairs(good.len()) {
-                console::out(&format!("  {} and {} alone:\n", good[one], good[two]))?;
-                job(machines, &[good[one], good[two]], None)?;
-            }
-        }
-    }
-    let count = names.len();
-    console::out(&match all {
-        true => format!("\na job can run on all {count} machines\n"),
-        false => {
-            format!("\n{} of {count} machines can run a job by themselves; see above\n", good.len())
-        }
+    let output = examined(&names, |some, heading| {
+        console::out(heading)?;
+        let usable = job(machines, some, None)?;
+        let names = some.iter().map(|&name| name.to_owned()).collect();
+        Ok(MachinesOutput { names, usable, lines: Vec::new() })
     })?;
-    Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let count = names.len();
+    let good = output.machines.iter().filter(|of| of.usable).count();
+    console::out(&match output.usable {
+        true => format!("\na job can run on all {count} machines\n"),
+        false => format!("\n{good} of {count} machines can run a job by themselves; see above\n"),
+    })?;
+    Ok(if output.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the pairs of so many machines that are examined where all together have failed.
-fn pairs(machines: usize) -> impl Iterator<Item = (usize, usize)> {
-    let all = (0..machines).flat_map(move |one| (one + 1..machines).map(move |two| (one, two)));
-    all.take(MAX_PAIRS).filter(move |_| machines > 2)
-}
-
-/// Examines the machines as [`examine`] does, and returns what it prints otherwise.
-fn examined(machines: &Machines, names: &[String]) -> Result<HostsOutput> {
+/// Examines machines one by one, then all good ones together, and then each two of them if that has
+/// failed. `run` runs a job on some, under a heading.
+fn examined(
+    names: &[String],
+    mut run: impl FnMut(&[&str], &str) -> Result<MachinesOutput>,
+) -> Result<HostsOutput> {
     let mut output = HostsOutput::new();
     for name in names {
-        output.machines.push(collected(machines, &[name])?);
+        output.machines.push(run(&[name], &format!("{name}\n"))?);
     }
     let good: Vec<&str> =
         names.iter().zip(&output.machines).filter(|(_, of)| of.usable).map(|(n, _)| &**n).collect();
-    if good.len() > 1 {
-        let all = collected(machines, &good)?;
-        output.usable = all.usable && good.len() == names.len();
-        let failed = !all.usable;
-        output.together.push(all);
-        for (one, two) in pairs(good.len()).filter(|_| failed) {
-            output.together.push(collected(machines, &[good[one], good[two]])?);
-        }
-    } else {
-        output.usable = good.len() == names.len();
+    output.usable = good.len() == names.len();
+    if good.len() < 2 {
+        return Ok(output);
+    }
+    let all = run(&good, "\npairs\n")?;
+    let failed = !all.usable;
+    output.usable &= all.usable;
+    output.together.push(all);
+    // The job has named one pair; others may fail too.
+    let pairs = (0..good.len()).flat_map(|one| (one + 1..good.len()).map(move |two| (one, two)));
+    for (one, two) in pairs.take(MAX_PAIRS).filter(|_| failed && good.len() > 2) {
+        let two = [good[one], good[two]];
+        output.together.push(run(&two, &format!("  {} and {} alone:\n", two[0], two[1]))?);
     }
     Ok(output)
 }
