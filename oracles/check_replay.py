@@ -7,7 +7,8 @@ Every moment of a run is a variable, every dependency of it a constraint `later 
 and the end of the run the least value that the constraints allow (PyPI: scipy, HiGHS). Compared
 are the end at each setting of o, g, L and G; the number of each on the longest path, which must lie
 between the slopes of the end to the left and to the right; and the largest latency within a bound,
-which is the solution of another program. Prints what was compared; exits with 1 and the case
+which is the solution of another program. Times of phases are those between moments of the program
+whose solution has the least sum of all moments, each of which is then as early as it can be. Prints what was compared; exits with 1 and the case
 otherwise.
 """
 
@@ -26,6 +27,8 @@ class Program:
 
     def __init__(self):
         self.rows, self.count = [], 0
+        # Beginnings and ends of phases: rank, name, the moment before, and the time since.
+        self.marks = []
 
     def moment(self):
         self.count += 1
@@ -34,8 +37,23 @@ class Program:
     def after(self, later, earlier, constant, latencies=0):
         self.rows.append((later, earlier, constant, latencies))
 
+    def phases(self):
+        """Returns the time of each phase: of all its turns, of the rank that takes longest."""
+        moments, begun, sums = self.solved(None), {}, {}
+        for rank, name, is_end, before, since in self.marks:
+            at = moments[before] + since
+            if is_end:
+                sums[name, rank] = sums.get((name, rank), 0.0) + at - begun.pop((name, rank))
+            else:
+                begun[name, rank] = at
+        longest = {}
+        for (name, _), time in sums.items():
+            longest[name] = max(time, longest.get(name, 0.0))
+        return longest
+
     def solved(self, end, limit=None):
-        """Returns the least end; with a limit the largest latency that the end allows."""
+        """Returns the least end; with a limit the largest latency that the end allows; of no end,
+        the earliest time of each moment."""
         row, column, value, bound = [], [], [], []
         for at, (later, earlier, constant, latencies) in enumerate(self.rows):
             # earlier - later + latencies * L <= -constant
@@ -50,7 +68,9 @@ class Program:
         variables = self.count + (limit is not None)
         limits = [(0, None)] * variables
         cost = numpy.zeros(variables)
-        if limit is None:
+        if end is None:
+            cost[:] = 1.0
+        elif limit is None:
             cost[end] = 1.0
         else:
             limits[end] = (0, limit)
@@ -61,6 +81,8 @@ class Program:
             return float("inf")
         if result.status != 0:
             raise ValueError(f"the solver says: {result.message}")
+        if end is None:
+            return result.x
         return result.fun if limit is None else -result.fun
 
 
@@ -82,7 +104,7 @@ def program(ranks, short, bulk):
             if kind == "compute":
                 passed += words[0]
             elif kind == "send":
-                to, key, size, is_bulk = words
+                to, key, size, is_bulk, own = words
                 knob, size = (bulk, size) if is_bulk else (short, 0)
                 passed += knob["send"]
                 injected, gone = made.moment(), name(left, (me, to, key))
@@ -90,7 +112,9 @@ def program(ranks, short, bulk):
                 made.after(injected, free, 0)
                 made.after(gone, injected, size * knob["byte_ps"] // 1000)
                 free = made.moment()
-                made.after(free, injected, knob["gap"] + size * knob["stream_ps"] // 1000)
+                added = size * knob["stream_ps"] // 1000
+                busy = knob["gap"] + added if own is None else max(knob["gap"], own + added)
+                made.after(free, injected, busy)
             elif kind == "receive":
                 sender, key, transit = words
                 arrived = made.moment()
@@ -105,6 +129,8 @@ def program(ranks, short, bulk):
                 made.after(gone, now, passed)
                 made.after(gone, name(meetings, words[0]), words[1])
                 now, passed = gone, 0
+            elif kind in ("phase", "phase end"):
+                made.marks.append((me, words[0], kind == "phase end", now, passed))
             elif kind not in ("wait", "wait end", "handled"):
                 raise ValueError(f"an unknown step, {kind}")
         made.after(end, now, passed)
@@ -134,6 +160,14 @@ def check(case):
         expected = solve(case, short, bulk)
         if abs(expected - played["end"]) > SLACK:
             raise ValueError(f"{played['text'] or 'no setting'}: {played['end']} ns, not {expected}")
+        phases = program(case["ranks"], short, bulk)[0].phases()
+        for name, time in played["phases"]:
+            # A phase without an end has no time.
+            if abs(phases.get(name, 0.0) - time) > SLACK:
+                raise ValueError(f"{played['text']}: phase {name} takes {time} ns, not {phases}")
+            compared += 1
+        if missing := phases.keys() - {name for name, _ in played["phases"]}:
+            raise ValueError(f"{played['text']}: no time of the phases {missing}")
         for name, parts in PARAMETERS.items():
             slopes = [0, solve(case, moved(short, name, 1), moved(bulk, name, 1)) - expected]
             if all(bulk[key] >= unit for key, unit in parts.items()):

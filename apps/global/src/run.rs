@@ -5,7 +5,7 @@ use crate::traffic::{Traffic, TrafficCounts};
 use anyhow::Result;
 use clap::ValueEnum;
 use clump::pgas::{Element, Layout, Pgas, Spread};
-use clump::{Max, Sum};
+use clump::{Max, Sum, TimedPhase};
 use clump_app_frame::{AppReport, InputSize, Lap};
 use clump_os::map::PAGE;
 use std::process::ExitCode;
@@ -55,13 +55,19 @@ impl AppRun {
     /// Fails as `work` does, or if a rank is lost.
     pub fn phase<R>(&mut self, name: &'static str, work: impl FnOnce() -> Result<R>) -> Result<R> {
         self.gas.barrier()?;
-        let lap = Lap::begin();
+        let phase = self.timed(name);
         let result = work()?;
-        self.took(name, lap.seconds())?;
+        self.took(name, phase.end())?;
         Ok(result)
     }
 
-    /// Reports a phase of the parallel program that took this rank so long.
+    /// Begins a turn of a phase that is to be reported by this name. It is no collective.
+    pub fn timed(&self, name: &str) -> TimedPhase {
+        TimedPhase::begin(self.gas.team(), name)
+    }
+
+    /// Reports a phase of the parallel program whose turns, each [`AppRun::timed`], took this rank
+    /// so long.
     ///
     /// # Errors
     /// Fails if a rank is lost.
@@ -102,7 +108,8 @@ impl AppRun {
         Ok(())
     }
 
-    /// Reports what all ranks found wrong, after checks that took this rank so long.
+    /// Reports what all ranks found wrong, after checks, [`AppRun::timed`] as `check`, that took
+    /// this rank so long.
     ///
     /// # Errors
     /// Fails if a rank is lost.
@@ -125,10 +132,10 @@ impl AppRun {
         work: impl FnOnce(&Pgas) -> Result<u64>,
     ) -> Result<u64> {
         self.gas.barrier()?;
-        let lap = Lap::begin();
+        let phase = self.timed("check");
         let more = if self.gas.rank() == 0 { work(&self.gas)? } else { 0 };
         let wrong = self.total(wrong_here + more)?;
-        let seconds = self.largest(lap.seconds())?;
+        let seconds = self.largest(phase.end())?;
         self.report.phase("check", seconds);
         self.report.count("wrong", wrong);
         self.report.verify(wrong == 0);

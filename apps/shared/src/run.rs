@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clump::svm::{Breakdown, Svm};
-use clump::{Max, Sum};
+use clump::{Max, Sum, TimedPhase};
 use clump_app_frame::{AppReport, InputSize, Lap};
 use std::process::ExitCode;
 
@@ -65,10 +65,10 @@ impl SharedRun {
     /// Fails as `work` does, or if a rank is lost.
     pub fn phase<R>(&mut self, name: &'static str, work: impl FnOnce() -> Result<R>) -> Result<R> {
         self.svm.barrier()?;
-        let (before, lap) = (self.svm.breakdown(), Lap::begin());
+        let (before, phase) = (self.svm.breakdown(), TimedPhase::begin(self.svm.team(), name));
         let result = work()?;
         self.svm.barrier()?;
-        let seconds = self.svm.team().all_reduce(lap.seconds(), Max)?;
+        let seconds = self.svm.team().all_reduce(phase.end(), Max)?;
         add(&mut self.waited, &before, &self.svm.breakdown());
         self.report.phase(name, seconds);
         self.parallel += seconds;

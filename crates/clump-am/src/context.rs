@@ -197,7 +197,7 @@ impl RankContext {
         debug_assert!(self.network.is_none(), "one machine has all virtual nodes");
         actor.note_send_timeout(self.settings.send_timeout);
         if let Some(trace) = self.trace.as_mut().and_then(Arc::get_mut) {
-            trace.begin_at(VirtualThread::now_ns(&actor));
+            trace.begin_at(VirtualThread::now_ns(&actor), actor.node());
         }
         // Its thread refers to it until the process ends.
         self.actor = Some(Box::leak(Box::new(actor)));

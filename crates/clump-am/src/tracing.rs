@@ -97,7 +97,7 @@ impl HandlerContext {
         let class = MessageClass { reply, remote, bulk: message.kind != MessageKind::Short };
         let bytes = message.words.len() * 8 + message.payload.len();
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let of = (to.rank(), class.to_detail(), bytes);
+        let of = (to.rank(), class.to_send_detail(message.words.len()), bytes);
         trace.note(sent_ns, EventKind::Send, this_track(), of);
     }
 }

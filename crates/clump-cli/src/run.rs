@@ -4,7 +4,7 @@ use crate::layout::{self, Layout};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
-use clump_lab::traces::line_file;
+use clump_lab::traces::{TracedMachine, line_file, traced_machine};
 use clump_lab::wrong_command::WrongCommand;
 use clump_os::console;
 use clump_os::printable::printable;
@@ -176,6 +176,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     // The distance of the processors decides the times of a trace.
     let here = spec.machines.is_empty();
     let traced = args.trace.as_deref().filter(|_| here).map(|to| (to, LineWatch::begin()));
+    if let (Some(folder), Some(time)) = (&args.trace, &spec.virtual_time) {
+        let (machine, knobs) = (time.machine.clone(), time.knobs.clone());
+        TracedMachine { machine, knobs }.save(folder)?;
+    }
     let outcome = crate::job::launch_here(spec, &display)?;
     if let Some((folder, watch)) = traced
         && let Some(lines) = watch.end()
@@ -192,8 +196,9 @@ fn prepared(folder: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| of("creating"))?;
     for entry in std::fs::read_dir(folder).with_context(|| of("reading"))? {
         let path = entry.with_context(|| of("reading"))?.path();
-        let lines = path.file_name() == Some(OsStr::new(line_file::FILE));
-        if lines || clump_trace::trace_file::is_trace(&path) {
+        let of_run = [line_file::FILE, traced_machine::FILE].map(OsStr::new);
+        let of_run = path.file_name().is_some_and(|name| of_run.contains(&name));
+        if of_run || clump_trace::trace_file::is_trace(&path) {
             std::fs::remove_file(&path).with_context(|| of("clearing"))?;
         }
     }

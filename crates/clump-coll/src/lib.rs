@@ -57,10 +57,12 @@ mod staged_values;
 mod team;
 mod team_disagreements;
 mod team_state;
+mod timed_phase;
 
 pub use op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
 pub use pending_collective::PendingCollective;
 pub use team::Team;
+pub use timed_phase::TimedPhase;
 
 /// Type whose values travel as they lie in memory.
 pub trait Plain: zerocopy::FromBytes + zerocopy::IntoBytes + zerocopy::Immutable + Copy {}

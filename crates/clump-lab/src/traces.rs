@@ -12,7 +12,9 @@ pub mod serial_phases;
 pub mod summary;
 pub mod summary_tables;
 pub mod timeline;
+pub mod traced_machine;
 pub mod track_times;
+pub mod virtual_nics;
 
 pub use clock_offsets::{ClockOffset, LeastTimes};
 pub use graph::RunGraph;
@@ -20,3 +22,4 @@ pub use matcher::{Matcher, MessageName};
 pub use serial_phases::SerialPhases;
 pub use summary::TraceSummary;
 pub use timeline::{Timeline, TimelineEvent};
+pub use traced_machine::TracedMachine;

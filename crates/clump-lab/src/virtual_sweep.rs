@@ -2,7 +2,6 @@
 //! virtual time reports.
 
 use clump_boot::virtual_machine::VirtualMachine;
-use clump_loggp::BaseParameters;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -17,17 +16,6 @@ pub struct VirtualSweep {
 
 /// Computation that is recorded once, in a run at no setting, and replayed at each setting.
 pub const RECORDED: &str = "recorded";
-
-impl VirtualSweep {
-    /// Returns the gaps of the machine within a node and between nodes, in ns.
-    pub fn gaps_ns(&self) -> Option<[u64; 2]> {
-        let gap = |base: BaseParameters| base.g_ns.filter(|gap| (0.0..1e12).contains(gap));
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "as checked")]
-        let whole = |gap: f64| gap.round() as u64;
-        let [shm, net] = self.machine.bases().ok()?.map(gap);
-        Some([whole(shm?), whole(net?)])
-    }
-}
 
 /// A run in virtual time, beside its end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@
 //! A receipt is always one that its rank waits for, so that the time of every step is the latest
 //! of sums, which a linear program can have as constraints.
 
-use clump_loggp::replay::{Step, replay, tolerance};
+use clump_loggp::replay::{Run, Step, replay, tolerance};
 use clump_loggp::{KnobClass, KnobScope, KnobTable};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
@@ -39,6 +39,8 @@ fn random_run(random: &mut impl Rng) -> Vec<Vec<Step>> {
     let mut below = |most: u64| random.next_u64() % most;
     let ranks = 2 + below(4) as u32;
     let mut run = vec![Vec::new(); ranks as usize];
+    // The phase in which each rank is.
+    let mut phases = vec![None; ranks as usize];
     // Messages under way: sender, target, key.
     let mut sent: Vec<(u32, u32, u64)> = Vec::new();
     for key in 0..10 + below(60) {
@@ -46,6 +48,17 @@ fn random_run(random: &mut impl Rng) -> Vec<Vec<Step>> {
         let steps = &mut run[me as usize];
         if below(2) == 0 {
             steps.push(Step::Compute { ns: below(20_000) });
+        }
+        if below(3) == 0 {
+            let phase = &mut phases[me as usize];
+            *phase = if let Some(name) = phase.take() {
+                steps.push(Step::PhaseEnd { name });
+                None
+            } else {
+                let name = below(3);
+                steps.push(Step::Phase { name });
+                Some(name)
+            };
         }
         let pending: Vec<usize> = (0..sent.len()).filter(|&at| sent[at].1 == me).collect();
         match below(8) {
@@ -73,7 +86,8 @@ fn random_run(random: &mut impl Rng) -> Vec<Vec<Step>> {
             _ => {
                 let to = (me + 1 + below(u64::from(ranks) - 1) as u32) % ranks;
                 let (bytes, row) = (below(3000) as u32, ROWS[below(2) as usize]);
-                steps.push(Step::Send { to, key, bytes, row, waits: false });
+                let bytes_ns = Some(below(8_000)).filter(|ns| ns % 2 == 0);
+                steps.push(Step::Send { to, key, bytes, row, waits: false, bytes_ns });
                 sent.push((me, to, key));
             }
         }
@@ -86,7 +100,8 @@ fn random_run(random: &mut impl Rng) -> Vec<Vec<Step>> {
 /// # Errors
 /// A setting is none.
 fn described(run: &[Vec<Step>]) -> Result<Value, Box<dyn Error>> {
-    let runs: Vec<(u32, &[Step])> = (0..).zip(run.iter().map(|steps| &steps[..])).collect();
+    let runs = (0..).zip(run).map(|(rank, steps)| Run { rank, nic: rank, steps });
+    let runs: Vec<Run<'_>> = runs.collect();
     let mut played = Vec::new();
     for text in KNOBS {
         let knobs = KnobTable::parse(text, &Default::default())?;
@@ -103,6 +118,7 @@ fn described(run: &[Vec<Step>]) -> Result<Value, Box<dyn Error>> {
             "text": text, "short": short, "bulk": bulk, "end": end.ns,
             "unmatched": result.unmatched, "overheads": counts.overheads,
             "latencies": counts.latencies, "gaps": counts.gaps, "bytes": counts.bytes,
+            "phases": result.phases_ns.into_iter().collect::<Vec<_>>(),
         }));
     }
     let tolerated = [1.01, 1.5].map(|slowdown| {
@@ -128,12 +144,14 @@ fn words(step: Step) -> Value {
         Step::Compute { ns } => json!(["compute", ns]),
         Step::Wait => json!(["wait"]),
         Step::WaitEnd => json!(["wait end"]),
-        Step::Send { to, key, bytes, row, .. } => {
-            json!(["send", to, key, bytes, row.1 == KnobClass::Bulk])
+        Step::Send { to, key, bytes, row, bytes_ns, .. } => {
+            json!(["send", to, key, bytes, row.1 == KnobClass::Bulk, bytes_ns])
         }
         Step::Receive { from, key, transit_ns } => json!(["receive", from, key, transit_ns]),
         Step::Handled => json!(["handled"]),
         Step::Meet { key, ranks } => json!(["meet", key, ranks]),
         Step::Part { key, after_ns } => json!(["part", key, after_ns]),
+        Step::Phase { name } => json!(["phase", name]),
+        Step::PhaseEnd { name } => json!(["phase end", name]),
     }
 }

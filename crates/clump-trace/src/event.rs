@@ -4,7 +4,9 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum EventKind {
-    /// A message was handed to its path. `peer`: its target; `value`: bytes of words and payload.
+    /// A message was handed to its path. `peer`: its target; `value`: bytes of words and payload;
+    /// `detail`: [`MessageClass`], and the number of words, as [`TraceEvent::payload_bytes`] reads
+    /// it.
     Send = 1,
     /// A handler begins. `peer`: the sender; `value`: the time of sending, as [`send_key`] has it.
     Handle = 2,
@@ -36,11 +38,16 @@ pub enum EventKind {
     Batch = 14,
     /// A request to the interface of node `peer` that has no answer. `value`: bytes of its payload.
     Post = 15,
+    /// A phase that the program times begins. Detail, peer and value together: its name, as
+    /// [`PhaseName`] has it.
+    Phase = 16,
+    /// End of the phase with that name.
+    PhaseEnd = 17,
 }
 
 impl EventKind {
     /// All kinds, by their number from 1.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Send,
         Self::Handle,
         Self::HandleEnd,
@@ -56,6 +63,8 @@ impl EventKind {
         Self::LockEnd,
         Self::Batch,
         Self::Post,
+        Self::Phase,
+        Self::PhaseEnd,
     ];
 
     /// Returns the kind with this number.
@@ -73,6 +82,7 @@ impl EventKind {
             Self::Barrier => Self::BarrierEnd,
             Self::Fault => Self::FaultEnd,
             Self::Lock => Self::LockEnd,
+            Self::Phase => Self::PhaseEnd,
             _ => return None,
         })
     }
@@ -95,7 +105,46 @@ impl EventKind {
             Self::Lock | Self::LockEnd => "lock",
             Self::Batch => "batch",
             Self::Post => "post",
+            Self::Phase | Self::PhaseEnd => "phase",
         }
+    }
+}
+
+/// Name of a phase in an event: the first eight bytes of its text, zeros behind shorter ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PhaseName([u8; 8]);
+
+impl PhaseName {
+    /// Returns the name of a text. Texts with equal first eight bytes have one name.
+    pub fn of(text: &str) -> Self {
+        let mut bytes = [0; 8];
+        bytes.iter_mut().zip(text.bytes()).for_each(|(to, from)| *to = from);
+        Self(bytes)
+    }
+
+    /// Returns what [`crate::Recorder::note`] takes: peer, detail and value of the event.
+    pub fn to_event(self) -> (u32, u8, u32) {
+        let [a, b, c, detail, value @ ..] = self.0;
+        (u32::from_be_bytes([0, a, b, c]), detail, u32::from_be_bytes(value))
+    }
+
+    /// Reads [`PhaseName::to_event`] from a phase's event.
+    pub fn of_event(event: &TraceEvent) -> Self {
+        debug_assert!(matches!(event.kind, EventKind::Phase | EventKind::PhaseEnd), "{event:?}");
+        let ([_, a, b, c], value) = (event.peer.to_be_bytes(), event.value.to_be_bytes());
+        Self([a, b, c, event.detail, value[0], value[1], value[2], value[3]])
+    }
+
+    /// Returns it as a number.
+    pub fn number(self) -> u64 {
+        u64::from_be_bytes(self.0)
+    }
+}
+
+impl std::fmt::Display for PhaseName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let length = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        f.write_str(&String::from_utf8_lossy(&self.0[..length]))
     }
 }
 
@@ -138,11 +187,22 @@ impl MessageClass {
         u8::from(self.reply) | u8::from(self.remote) << 1 | u8::from(self.bulk) << 2
     }
 
-    /// Reads [`MessageClass::to_detail`].
+    /// Returns it as the detail of the sending of a message of so many words, which is cut to 31.
+    pub fn to_send_detail(self, words: usize) -> u8 {
+        debug_assert!(words <= MAX_WORDS, "{words} words");
+        self.to_detail() | (words.min(MAX_WORDS) as u8) << CLASS_BITS
+    }
+
+    /// Reads [`MessageClass::to_detail`] or [`MessageClass::to_send_detail`].
     pub fn of_detail(detail: u8) -> Self {
         Self { reply: detail & 1 != 0, remote: detail & 2 != 0, bulk: detail & 4 != 0 }
     }
 }
+
+/// Bits of a message's class in its detail; the others have its number of words.
+const CLASS_BITS: u32 = 3;
+/// Most words of a message that a detail tells.
+const MAX_WORDS: usize = (1 << (u8::BITS - CLASS_BITS)) - 1;
 
 /// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -179,6 +239,12 @@ impl TraceEvent {
         [first, second]
     }
 
+    /// Returns the bytes of the payload of a message that was sent: those of its words left out.
+    pub fn payload_bytes(&self) -> u32 {
+        debug_assert_eq!(self.kind, EventKind::Send, "a message");
+        self.value.saturating_sub(u32::from(self.detail >> CLASS_BITS) * 8)
+    }
+
     /// Reads [`TraceEvent::to_words`]; `None`: they are no event.
     pub fn of_words([first, second]: [u64; 2]) -> Option<Self> {
         let kind = EventKind::of_number((first >> 8) as u8)?;
@@ -205,6 +271,31 @@ pub fn send_key(now_ns: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_payload_is_what_is_not_words() {
+        let class = MessageClass { reply: true, remote: false, bulk: true };
+        for words in [0_usize, 1, 8, 31] {
+            let (detail, value) = (class.to_send_detail(words), words as u32 * 8 + 700);
+            let event =
+                TraceEvent { at_ns: 1, kind: EventKind::Send, track: 0, detail, peer: 0, value };
+            assert_eq!((event.payload_bytes(), MessageClass::of_detail(detail)), (700, class));
+        }
+    }
+
+    #[test]
+    fn names_of_phases_travel_in_events_of_two_words() {
+        for (text, shown) in [("reads", "reads"), ("", ""), ("all of them", "all of t")] {
+            let name = PhaseName::of(text);
+            let (peer, detail, value) = name.to_event();
+            let event =
+                TraceEvent { at_ns: 7, kind: EventKind::Phase, track: 3, detail, peer, value };
+            let again = TraceEvent::of_words(event.to_words()).unwrap();
+            assert_eq!((again, PhaseName::of_event(&again)), (event, name));
+            assert_eq!(name.to_string(), shown);
+        }
+        assert_ne!(PhaseName::of("reads").number(), PhaseName::of("read").number());
+    }
 
     #[test]
     fn events_are_read_back_and_nonsense_is_none() {

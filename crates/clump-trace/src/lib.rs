@@ -49,7 +49,7 @@ pub mod trace_reader;
 
 pub use block::{Block, CAPACITY, Counters};
 pub use counter::{Counter, CounterUnit, Flow, LAYOUT, Role, Size};
-pub use event::{EventKind, MessageClass, TraceEvent};
+pub use event::{EventKind, MessageClass, PhaseName, TraceEvent};
 pub use gauge::{GAUGES, Gauge, Gauges, Stage, Timed};
 pub use histogram::Histogram;
 pub use line_state::LineTimes;

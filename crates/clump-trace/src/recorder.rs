@@ -69,11 +69,14 @@ impl Recorder {
         Ok(recorder)
     }
 
-    /// Begins the trace at the time `now_ns`, of another clock; before the first event.
-    pub fn begin_at(&mut self, now_ns: u64) {
+    /// Begins the trace at the time `now_ns` of a virtual clock, on a virtual node; before the
+    /// first event.
+    pub fn begin_at(&mut self, now_ns: u64, node: u32) {
         debug_assert_eq!(self.claimed(), 0, "no event has been noted");
         self.start_ns = now_ns;
-        self.memory.words()[HeaderWord::Start as usize].store(now_ns, Ordering::Release);
+        let words = self.memory.words();
+        words[HeaderWord::Node as usize].store(u64::from(node), Ordering::Release);
+        words[HeaderWord::Start as usize].store(now_ns, Ordering::Release);
     }
 
     /// Records an event at the time `now_ns` of this machine's clock. `of`: the other rank,

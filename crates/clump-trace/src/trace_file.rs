@@ -10,13 +10,15 @@ pub(crate) const HEADER_BYTES: u64 = HEADER_WORDS as u64 * 8;
 /// First word of a file.
 const MAGIC: u64 = u64::from_le_bytes(*b"clumptrc");
 /// Version of the layout.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// Words of the header that have a meaning.
 const FIELDS: usize = 11;
 
 /// Positions of the header's words that change while a rank runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum HeaderWord {
+    /// Node of the rank.
+    Node = 4,
     /// Events that were noted, those without room included.
     Claimed = 6,
     /// Time at which the trace begins.

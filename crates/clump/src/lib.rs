@@ -357,4 +357,4 @@ pub mod op {
     pub use clump_coll::{And, Max, Min, Number, Op, Or, Plain, Product, Sum, Xor};
 }
 
-pub use clump_coll::{Max, Min, PendingCollective, Sum, Team};
+pub use clump_coll::{Max, Min, PendingCollective, Sum, Team, TimedPhase};

@@ -25,6 +25,7 @@ pub mod lock_storm;
 pub mod memory_group;
 pub mod open_mpi_wheel;
 pub mod proxy_starts;
+pub mod schemas;
 pub mod slurm;
 pub mod sshd_machines;
 pub mod stall;

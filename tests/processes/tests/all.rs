@@ -26,6 +26,7 @@ mod profile;
 mod proxies;
 mod regions;
 mod running;
+mod schemas;
 mod several_cables;
 mod shared_applications;
 mod silence;

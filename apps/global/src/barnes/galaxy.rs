@@ -7,7 +7,6 @@ use crate::barnes::{insertion, zone};
 use crate::run::AppRun;
 use anyhow::Result;
 use clump::{Max, Sum};
-use clump_app_frame::Lap;
 use clump_app_frame::barnes::body;
 use clump_app_frame::barnes::key::cube_side;
 use clump_app_frame::barnes::serial;
@@ -99,33 +98,33 @@ impl GlobalGalaxy {
         let far = far.iter().flat_map(|body| &body.placed[..3]);
         let far = far.fold(0.0_f64, |far, part| far.max(part.abs()));
         let side = cube_side(run.largest(far)?);
-        let lap = Lap::begin();
+        let phase = run.timed(PHASES[0]);
         if gas.rank() == 0 {
             tree.make(0, &[0; 8])?;
         }
         gas.barrier()?;
         insertion::insert_all(tree, side)?;
         gas.all_store_sync()?;
-        self.seconds[0] += lap.seconds();
+        self.seconds[0] += phase.end();
 
-        let lap = Lap::begin();
+        let phase = run.timed(PHASES[1]);
         let deepest = gas.team().all_reduce(tree.deepest() as u64, Max)?;
         tree.sum_up(deepest as usize)?;
-        self.seconds[1] += lap.seconds();
+        self.seconds[1] += phase.end();
 
-        let lap = Lap::begin();
+        let phase = run.timed(PHASES[2]);
         let zone = zone::own_zone(tree, gas.rank(), gas.nranks())?;
         let mut bodies = tree.bodies().bodies(&zone)?;
         gas.barrier()?;
-        self.seconds[2] += lap.seconds();
+        self.seconds[2] += phase.end();
 
-        let lap = Lap::begin();
+        let phase = run.timed(PHASES[3]);
         self.tree.copy_near()?;
         let tree = &self.tree;
         let opening = Opening { side, angle: self.shape.angle };
         let interactions = find_forces(tree, opening, &mut bodies, self.window)?;
         gas.barrier()?;
-        self.seconds[3] += lap.seconds();
+        self.seconds[3] += phase.end();
         let counts = TreeCounts {
             cells: run.total(tree.made() as u64)?,
             depth: deepest,

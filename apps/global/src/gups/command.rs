@@ -6,7 +6,7 @@ use crate::run::{AppRun, MAX_SERIAL_WORDS, Manner};
 use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Pgas, Spread};
-use clump::{Clump, Max, Sum};
+use clump::{Clump, Max, Sum, TimedPhase};
 use clump_app_frame::{AppReport, InputSize, Lap};
 use std::process::ExitCode;
 
@@ -54,7 +54,8 @@ pub fn run(args: &GupsArgs) -> Result<ExitCode> {
     (0..local.len()).try_for_each(|at| local.set(at, local.index(at).unwrap_or(0) as u64))?;
     let part = |rank: u64| (u128::from(updates) * u128::from(rank) / u128::from(ranks)) as u64;
     let (first, count) = (part(me), part(me + 1) - part(me));
-    let seconds = measured(&cl, &gas, || update(&table, first, count, args.manner))?;
+    let seconds =
+        measured(&cl, &gas, Some("updates"), || update(&table, first, count, args.manner))?;
     run.took("updates", seconds)?;
     run.report().figure("million updates a second", updates as f64 / seconds / 1e6);
     let mut traffic = run.traffic();
@@ -70,10 +71,10 @@ pub fn run(args: &GupsArgs) -> Result<ExitCode> {
         run.serial(|| update_serially(&mut serial, updates))?;
     }
 
-    let lap = Lap::begin();
+    let phase = run.timed("check");
     let first_word = local.index(0).unwrap_or(0) as u64;
     let wrong = wrong_words(local.to_vec()?, first_word, words, updates);
-    run.checked("wrong words", wrong, lap.seconds())?;
+    run.checked("wrong words", wrong, phase.end())?;
     run.finish(args.json)
 }
 
@@ -98,7 +99,7 @@ fn compare(
     let count = count.min(COMPARED);
     let total = cl.all_reduce(count, Sum)? as f64;
     let rate = |manner: Manner| -> Result<f64> {
-        let seconds = measured(cl, table.pgas(), || update(table, first, count, manner))?;
+        let seconds = measured(cl, table.pgas(), None, || update(table, first, count, manner))?;
         Ok(total / seconds / 1e6)
     };
     let aggregated = rate(Manner::Aggregated)?;
@@ -113,13 +114,22 @@ fn compare(
     Ok(())
 }
 
-/// Returns the seconds in which all ranks have run `work`, and what it began has landed.
-fn measured(cl: &Clump, gas: &Pgas, work: impl FnOnce() -> clump::Result<()>) -> Result<f64> {
+/// Returns the seconds in which all ranks have run `work`, and what it began has landed; `phase`:
+/// the phase as which they are to be reported.
+fn measured(
+    cl: &Clump,
+    gas: &Pgas,
+    phase: Option<&str>,
+    work: impl FnOnce() -> clump::Result<()>,
+) -> Result<f64> {
     gas.barrier()?;
+    let turn = phase.map(|name| TimedPhase::begin(gas.team(), name));
     let lap = Lap::begin();
     work()?;
     gas.all_store_sync()?;
-    Ok(cl.all_reduce(lap.seconds(), Max)?)
+    let seconds = lap.seconds();
+    drop(turn);
+    Ok(cl.all_reduce(seconds, Max)?)
 }
 
 /// Makes `count` updates behind the first `first`.

@@ -7,7 +7,6 @@ use crate::run::{MAX_SERIAL_WORDS, Manner};
 use anyhow::Result;
 use clap::Args;
 use clump::pgas::{Layout, Spread};
-use clump_app_frame::Lap;
 use clump_app_frame::random::Random;
 use std::process::ExitCode;
 
@@ -60,9 +59,9 @@ pub fn run(args: &HistoArgs) -> Result<ExitCode> {
         run.serial(|| add_serially(&mut serial, samples))?;
     }
 
-    let lap = Lap::begin();
+    let phase = run.timed("check");
     let wrong = wrong_bins(&table.local().to_vec()?, (me, ranks), bins, samples);
-    run.checked("wrong bins", wrong, lap.seconds())?;
+    run.checked("wrong bins", wrong, phase.end())?;
     run.finish(access.json)
 }
 

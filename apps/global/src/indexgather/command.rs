@@ -59,17 +59,17 @@ pub fn run(args: &IndexgatherArgs) -> Result<ExitCode> {
         left -= count;
         let indexes: Vec<_> = (0..count).map(|_| random.below(table.len())).collect();
         let mut values = vec![0; indexes.len()];
-        let lap = Lap::begin();
+        let phase = run.timed("reads");
         if access.bucketed {
             read_bucketed(&table, &indexes, &mut values)?;
         } else {
             read(&table, &indexes, &mut values, access.manner)?;
         }
-        reading += lap.seconds();
-        let lap = Lap::begin();
+        reading += phase.end();
+        let phase = run.timed("check");
         let is_wrong = |(index, value): &(&usize, &u64)| word_of(**index) != **value;
         wrong += indexes.iter().zip(&values).filter(is_wrong).count() as u64;
-        checking += lap.seconds();
+        checking += phase.end();
         indexes.iter().for_each(|&index| traffic.reads(table.owner(index).unwrap_or(0), 1, 8));
     }
     gas.all_store_sync()?;

@@ -2,12 +2,12 @@
 
 use crate::schema::{Figure, InstrumentReport, ReportColumn, ReportTable};
 use crate::traces::graph::MAX_EVENTS;
-use crate::traces::{RunGraph, Timeline, line_file};
-use anyhow::{Context, Result};
+use crate::traces::{RunGraph, Timeline, TracedMachine, line_file};
+use anyhow::{Context, Error, Result};
 use clump_boot::Config;
-use clump_loggp::KnobTable;
 use clump_loggp::knobs::settings;
 use clump_loggp::replay::tolerance;
+use clump_loggp::{KnobTable, Replay};
 use std::path::PathBuf;
 
 /// Largest latency that is tried for the tolerance, in ns.
@@ -16,7 +16,8 @@ const MAX_NS: u64 = 10_000_000;
 /// Options of `clump lab predict`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(
-    after_help = "Plays the run of the traces again with messages that are slower by each setting (M5).\n\n\
+    after_help = "Plays the run of the traces again with messages that are slower by each setting (M5).\n\
+    Settings are beside the parameters of this machine, or of that of virtual time.\n\n\
     Examples:\n  \
     clump run -n 2 --nodes 2 --trace t ./program\n  \
     clump lab predict t --knob L=+5us..+80us/5 --knob o=+1us,+5us"
@@ -43,8 +44,10 @@ pub struct PredictArgs {
 pub fn run(args: &PredictArgs) -> Result<u8> {
     let mut timeline = Timeline::open(&args.folder)?;
     RunGraph::fits(&timeline, args.limit).map_err(anyhow::Error::msg)?;
-    let graph = RunGraph::of(&mut timeline, None)?;
-    let report = report(&graph, &args.knob)?;
+    let machine = TracedMachine::of_folder(&args.folder)?;
+    let slowed = machine.as_ref().map(TracedMachine::slowed).transpose()?;
+    let graph = RunGraph::of(&mut timeline, slowed)?;
+    let report = report(&graph, &args.knob, machine.as_ref())?;
     let lines = line_file::of_folder(&args.folder);
     crate::render::show(&InstrumentReport { lines, ..report }, args.json)?;
     Ok(0)
@@ -55,27 +58,64 @@ fn float(number: u64) -> f64 {
     number as f64
 }
 
-fn report(graph: &RunGraph, knobs: &[String]) -> Result<InstrumentReport> {
-    let config = Config::load()?;
+fn report(
+    graph: &RunGraph,
+    knobs: &[String],
+    machine: Option<&TracedMachine>,
+) -> Result<InstrumentReport> {
     let base = graph.play(&KnobTable::default());
     let (ns, counts) = (base.end().ns, base.end().counts);
     let title = format!("M5: a run of {:.3} ms on slower networks", float(ns) / 1e6);
     let uses = [counts.overheads, counts.gaps, counts.latencies, counts.bytes];
     let mut report = InstrumentReport::new("predict", title, &uses)?;
-    let columns = vec![ReportColumn::ours("M5"), ReportColumn::ratio("slowdown").in_unit("", 3)];
-    let columns = columns.into_iter().chain([ReportColumn::baseline("M2e")]).collect();
-    let mut table = ReportTable::new("setting", columns);
+    report.tables = vec![table_of(graph, &base, knobs, machine)?, sensitivity(graph, uses)];
+    Ok(report)
+}
+
+/// Returns a row for each setting, and what is to be known of the replay.
+fn table_of(
+    graph: &RunGraph,
+    base: &Replay,
+    knobs: &[String],
+    machine: Option<&TracedMachine>,
+) -> Result<ReportTable> {
+    let (config, ns) = (Config::load()?, base.end().ns);
+    let columns = [ReportColumn::ours("M5"), ReportColumn::ratio("slowdown").in_unit("", 3)];
+    let phases = ["M5 of phases", "slowdown of phases"];
+    let phases = [ReportColumn::ours(phases[0]), ReportColumn::ratio(phases[1]).in_unit("", 3)];
+    let columns = columns.into_iter().chain([ReportColumn::baseline("M2e")]).chain(phases);
+    let mut table = ReportTable::new("setting", columns.collect());
+    let read = |text: &str| match machine {
+        Some(machine) => {
+            machine.machine.knobs(text).map_err(|why| Error::msg(format!("--knob: {why}")))
+        }
+        None => Ok(clump_boot::machine::knobs(&config, "--knob", text)?),
+    };
     for knob in knobs {
         for text in settings(knob).with_context(|| format!("--knob {knob}"))? {
-            let setting = clump_boot::machine::knobs(&config, "--knob", &text)?;
-            let played = graph.play(&setting).end().ns;
-            let slowdown = float(played) / float(ns.max(1));
+            let setting = read(&text)?;
+            let played = graph.play(&setting);
+            let row = |ns: u64, base_ns: u64| {
+                [float(ns) / 1e6, float(ns) / float(base_ns.max(1))].map(Figure::from).map(Some)
+            };
             let late = graph.late_by_gap(&setting);
             let by_gap = late.map(|late| Figure::from((float(ns) + late) / 1e6));
-            let m5 = Figure::from(float(played) / 1e6);
-            table.row(text, ("ms", 3), vec![Some(m5), Some(slowdown.into()), by_gap]);
+            let phases = played.of_phases_ns().zip(base.of_phases_ns());
+            let phases = phases.map_or([None, None], |(ns, base_ns)| row(ns, base_ns));
+            let job = row(played.end().ns, ns);
+            let figures = job.into_iter().chain([by_gap]).chain(phases);
+            table.row(text, ("ms", 3), figures.collect());
         }
     }
+    notes(&mut table, graph, base);
+    let basis = machine.map(|machine| machine.machine.basis().map_err(Error::msg));
+    table.notes.push(basis.unwrap_or_else(|| Ok(clump_boot::machine::basis(&config)?))?);
+    Ok(table)
+}
+
+/// Adds what is to be known of a replay.
+fn notes(table: &mut ReportTable, graph: &RunGraph, base: &Replay) {
+    let ns = base.end().ns;
     let residual = float(ns) - float(graph.recorded_ns);
     table.notes.push(format!(
         "residual of the replay at no setting: {:+.3} us of {:.3} ms ({:+.3} %)",
@@ -96,9 +136,10 @@ fn report(graph: &RunGraph, knobs: &[String]) -> Result<InstrumentReport> {
             .notes
             .push(format!("messages and meetings without their other end: {}", base.unmatched));
     }
-    table.notes.push(clump_boot::machine::basis(&config)?);
-    report.tables = vec![table, sensitivity(graph, uses)];
-    Ok(report)
+    if let Some(ns) = base.of_phases_ns() {
+        let text = format!("phases that the program times: {:.3} ms", float(ns) / 1e6);
+        table.notes.push(text);
+    }
 }
 
 /// Returns the derivatives, and the tolerance of the latency.

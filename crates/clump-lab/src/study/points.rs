@@ -136,7 +136,7 @@ fn points_of(journal: &SweepJournal, program: &StudiedProgram, study: &Study) ->
         let played = replay.and_then(|replay| replay.settings.get(text));
         let predict = |model: &Model| {
             let ns = match model {
-                Model::M5 => base_ns + played?.m5_ns,
+                Model::M5 => base_ns + played?.of(journal.is_of_phases()),
                 Model::M2Events => base_ns + played?.m2e_ns?,
                 _ => model.predict(work.as_ref()?, &added)?,
             };

@@ -2,11 +2,12 @@
 
 use crate::schema::{Figure, ReportColumn, ReportTable};
 use crate::study::input::StudiedProgram;
+use crate::sweep::SweepJournal;
 
 /// Returns what is known of the traced runs of programs, and why a program has none; `None` where
 /// no sweep of them has left a replay.
 pub fn replay_table(programs: &[StudiedProgram]) -> Option<ReportTable> {
-    let columns = ["time", "unexplained waits"].map(ReportColumn::ours);
+    let columns = ["time", "of phases", "unexplained waits"].map(ReportColumn::ours);
     let counts =
         ["n within nodes", "n between"].map(|name| ReportColumn::ours(name).in_unit("", 0));
     let mut table = ReportTable::new("traced run", columns.into_iter().chain(counts).collect());
@@ -18,9 +19,17 @@ pub fn replay_table(programs: &[StudiedProgram]) -> Option<ReportTable> {
             continue;
         }
         unmatched += replay.unmatched;
-        let times = [replay.recorded_ns, replay.unexplained_ns].map(|ns| float(ns) / 1e6);
-        let figures = times.into_iter().chain(replay.serial_messages.map(float));
-        let figures = figures.map(|value| Some(Figure::from(value)));
+        let of_phases = program.sweeps.iter().find(|of| of.plan.command == replay.command);
+        if replay.phases_ns.is_none() && of_phases.is_some_and(SweepJournal::is_of_phases) {
+            table.notes.push(format!(
+                "{}: M5 is of the whole job, its other times of phases, which no trace has",
+                program.name
+            ));
+        }
+        let times = [Some(replay.recorded_ns), replay.phases_ns, Some(replay.unexplained_ns)];
+        let times = times.map(|ns| Some(float(ns?) / 1e6));
+        let counts = replay.serial_messages.map(|count| Some(float(count)));
+        let figures = times.into_iter().chain(counts).map(|value| value.map(Figure::from));
         table.row(program.name.clone(), ("ms", 3), figures.collect());
     }
     if unmatched > 0 {

@@ -1,7 +1,7 @@
 //! Predictions of a traced run for the settings of a sweep: the file beside its journal, so that a
 //! report needs no trace.
 
-use crate::sweep::{SweepPlan, VirtualSweep};
+use crate::sweep::SweepPlan;
 use crate::traces::graph::MAX_EVENTS;
 use crate::traces::{RunGraph, Timeline};
 use clump_loggp::{KnobScope, KnobTable};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Number of the file's format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// A traced run at no setting, played again at each setting of a sweep.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +23,8 @@ pub struct SweepReplay {
     pub missing: Option<String>,
     /// Time of the traced run, of its ranks' lives, in ns.
     pub recorded_ns: u64,
+    /// Time of the phases that the program times, of the traced run, in ns.
+    pub phases_ns: Option<u64>,
     /// Waits that no message of the traces ended, of the rank with most, in ns. They stay as long.
     pub unexplained_ns: u64,
     /// Messages and meetings without their other end.
@@ -38,8 +40,18 @@ pub struct SweepReplay {
 pub struct PlayedSetting {
     /// Time by which the run takes longer by M5, in ns.
     pub m5_ns: f64,
+    /// Time by which the phases that the program times take longer, where it times any, in ns.
+    pub m5_phases_ns: Option<f64>,
     /// That by M2e, where a gap is set.
     pub m2e_ns: Option<f64>,
+}
+
+impl PlayedSetting {
+    /// Returns the time by which the run takes longer by M5, in ns; `of_phases`: of the phases that
+    /// the program times, where it times any.
+    pub fn of(&self, of_phases: bool) -> f64 {
+        self.m5_phases_ns.filter(|_| of_phases).unwrap_or(self.m5_ns)
+    }
 }
 
 impl SweepReplay {
@@ -66,8 +78,12 @@ impl SweepReplay {
         if let Err(why) = RunGraph::fits(&timeline, MAX_EVENTS) {
             return Self::missing(plan, why);
         }
-        let virtual_time = plan.virtual_time.as_ref();
-        match RunGraph::of(&mut timeline, virtual_time.and_then(VirtualSweep::gaps_ns)) {
+        let machine = plan.virtual_time.as_ref().map(|time| time.machine.machine());
+        let machine = match machine.transpose() {
+            Ok(machine) => machine,
+            Err(why) => return Self::missing(plan, why),
+        };
+        match RunGraph::of(&mut timeline, machine) {
             Ok(graph) => Self::of_graph(plan, &graph, knobs),
             Err(error) => Self::missing(plan, error.fault.to_string()),
         }
@@ -76,15 +92,19 @@ impl SweepReplay {
     fn of_graph(plan: &SweepPlan, graph: &RunGraph, knobs: &[KnobTable]) -> Self {
         let base = graph.play(&KnobTable::default());
         let setting = |(text, knobs): (&String, &KnobTable)| {
-            let more = graph.play(knobs).end().ns.saturating_sub(base.end().ns);
-            let played = PlayedSetting { m5_ns: float(more), m2e_ns: graph.late_by_gap(knobs) };
-            (text.clone(), played)
+            let played = graph.play(knobs);
+            let more = |ns: u64, base_ns: u64| float(ns.saturating_sub(base_ns));
+            let phases = base.of_phases_ns().zip(played.of_phases_ns());
+            let m5_phases_ns = phases.map(|(base_ns, ns)| more(ns, base_ns));
+            let m5_ns = more(played.end().ns, base.end().ns);
+            (text.clone(), PlayedSetting { m5_ns, m5_phases_ns, m2e_ns: graph.late_by_gap(knobs) })
         };
         Self {
             clump_replay: FORMAT,
             command: plan.command.clone(),
             missing: None,
             recorded_ns: graph.recorded_ns,
+            phases_ns: base.of_phases_ns(),
             unexplained_ns: graph.unexplained_ns,
             unmatched: base.unmatched,
             serial_messages: graph.serial_messages,
@@ -124,7 +144,7 @@ mod tests {
     use clump_os::clock;
     use clump_os::scratch::Scratch;
     use clump_trace::event::send_key;
-    use clump_trace::{EventKind, Recorder};
+    use clump_trace::{EventKind, PhaseName, Recorder};
 
     fn plan() -> SweepPlan {
         let settings = ["L=+5us", "g=10us"].map(String::from);
@@ -136,17 +156,26 @@ mod tests {
         plan.settings.iter().skip(1).map(parse).collect()
     }
 
-    /// Traces of two ranks: rank 1 waits for three messages that rank 0 sends 2 us apart.
+    /// Traces of two ranks: rank 1 waits for three messages that rank 0 sends 2 us apart. The first
+    /// is sent in a phase that both time, and handled in it.
     fn traced(room: u64) -> Scratch {
         let folder = Scratch::new(&std::env::temp_dir(), "replays").unwrap();
         let ranks = [0, 1].map(|r| Recorder::create(folder.path(), (r, 2, r), room).unwrap());
         let base = clock::now_ns();
+        let phase = PhaseName::of("first").to_event();
+        ranks.iter().for_each(|rank| rank.note(base, EventKind::Phase, 0, phase));
         ranks[1].note(base, EventKind::Wait, 0, (0, 2, 0));
         for at in [1_000, 3_000, 5_000] {
             let (sent, to) = (base + at, base + at + 4_000);
             ranks[0].note(sent, EventKind::Send, 0, (1, 2, 8));
             ranks[1].note(to, EventKind::Handle, 0, (0, 2, send_key(sent)));
             ranks[1].note(to + 100, EventKind::HandleEnd, 0, (0, 0, 0));
+            if at == 1_000 {
+                ranks[0].note(sent + 500, EventKind::PhaseEnd, 0, phase);
+                ranks[1].note(to + 150, EventKind::WaitEnd, 0, (0, 0, 0));
+                ranks[1].note(to + 150, EventKind::PhaseEnd, 0, phase);
+                ranks[1].note(to + 150, EventKind::Wait, 0, (0, 2, 0));
+            }
         }
         ranks[1].note(base + 9_200, EventKind::WaitEnd, 0, (0, 0, 0));
         folder
@@ -161,6 +190,12 @@ mod tests {
         assert_eq!((latency.m5_ns, latency.m2e_ns), (5_000.0, None));
         // Messages leave at 1, 11 and 21 us instead of at 1, 3 and 5.
         assert_eq!((gap.m5_ns, gap.m2e_ns), (16_000.0, Some(16_000.0)));
+        // Of the phase: its message is the first, which no gap delays.
+        assert_eq!(replay.phases_ns, Some(5_150));
+        assert_eq!((latency.of(true), gap.of(true)), (5_000.0, 0.0));
+        assert_eq!((latency.of(false), gap.of(false)), (5_000.0, 16_000.0));
+        let job = PlayedSetting { m5_phases_ns: None, ..gap };
+        assert_eq!(job.of(true), 16_000.0, "no phase was traced");
         assert_eq!(replay.serial_messages, [0, 0], "they are those of the busiest rank");
         let text = serde_json::to_string(&replay).unwrap();
         let again: SweepReplay = serde_json::from_str(&text).unwrap();
@@ -175,7 +210,7 @@ mod tests {
         let plan = plan();
         let replay = SweepReplay::of_traces(&plan, traced(3).path(), &knobs(&plan));
         let why = replay.missing.clone().unwrap_or_default();
-        assert!(why.contains("5 events had no room"), "{why}");
+        assert!(why.contains("11 events had no room"), "{why}");
         assert!(replay.is_of(&plan) && replay.settings.is_empty());
         let empty = Scratch::new(&std::env::temp_dir(), "replays").unwrap();
         let replay = SweepReplay::of_traces(&plan, empty.path(), &knobs(&plan));

@@ -382,6 +382,7 @@ mod tests {
         let program = &mut study.programs[0];
         let played = |m5_s: f64, m2e_s: Option<f64>| PlayedSetting {
             m5_ns: m5_s * 1e9,
+            m5_phases_ns: None,
             m2e_ns: m2e_s.map(|s| s * 1e9),
         };
         let settings = [

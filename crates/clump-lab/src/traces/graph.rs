@@ -3,9 +3,11 @@
 use crate::traces::matcher::{Matcher, MessageName};
 use crate::traces::serial_phases::{ROOM, SerialPhases};
 use crate::traces::timeline::{Timeline, TimelineEvent};
-use clump_loggp::replay::NOBODY;
+use crate::traces::virtual_nics::{MessageEnd, VirtualNics};
+use clump_loggp::replay::{NOBODY, Run};
 use clump_loggp::{KnobClass, KnobScope, KnobTable, Replay, Step, models, replay};
-use clump_trace::{EventKind, MessageClass, TraceError, TraceEvent};
+use clump_trace::{EventKind, MessageClass, PhaseName, TraceError, TraceEvent};
+use clump_virtual::Machine;
 use std::collections::{BTreeMap, HashMap};
 
 /// Most events of a run that is played unless more are asked for: all of it is kept in memory.
@@ -23,6 +25,8 @@ const WORD: u8 = 9;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Track {
     steps: Vec<Step>,
+    /// The NIC of its virtual node.
+    nic: Option<u32>,
     /// Time up to which there are steps.
     until_ns: u64,
     /// Handlers that have begun, and whether their messages are known.
@@ -38,6 +42,16 @@ struct Track {
     serves: bool,
     /// Begin of its wait for a word.
     word_since: Option<u64>,
+}
+
+/// Times of a message that was sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct SentTimes {
+    /// Time at which it was injected.
+    injected_ns: u64,
+    /// Time at which it arrived, and that for which its bytes held its NIC, where NICs are known.
+    due_ns: Option<u64>,
+    bytes_ns: Option<u64>,
 }
 
 /// The steps of all threads of a job.
@@ -60,7 +74,7 @@ pub struct RunGraph {
 #[derive(Debug, Default)]
 struct Pass {
     graph: RunGraph,
-    sends: Matcher<u64>,
+    sends: Matcher<SentTimes>,
     /// Requests to interfaces, by rank and name: their times.
     asked: HashMap<(u32, u64), u64>,
     /// The shortest time of a message, by sender and target.
@@ -70,8 +84,10 @@ struct Pass {
     met: HashMap<(u32, u8, u32), u64>,
     unexplained: BTreeMap<(u32, u8), u64>,
     serial: SerialPhases,
-    /// Times from which on the NIC of a thread is free, by path, where its gap is known.
-    free: HashMap<(u32, u8, usize), u64>,
+    /// The NICs of the machine in whose virtual time the run was.
+    nics: Option<VirtualNics>,
+    /// Of each rank: its node, and the ranks before it there.
+    places: Vec<(u32, u32)>,
     /// By node: the thread whose handler ended last there, and when.
     handled: HashMap<u32, ((u32, u8), u64)>,
     /// Meetings with executors.
@@ -96,16 +112,26 @@ impl RunGraph {
         ))
     }
 
-    /// Reads all events of a job. Memory: [`RunGraph::fits`] says how much. `gaps_ns`: the gaps of
-    /// the machine in whose virtual time it ran, by path. Of a real one they are limits of the
-    /// processor as much as of a NIC, and how long a message waited behind others is not known.
+    /// Reads all events of a job. Memory: [`RunGraph::fits`] says how much. `machine`: that in
+    /// whose virtual time it ran. Gaps of a real one are limits of the processor as much as of a
+    /// NIC, and how long a message waited behind others is not known.
     ///
     /// # Errors
     /// A trace cannot be read, or is damaged.
-    pub fn of(timeline: &mut Timeline, gaps_ns: Option<[u64; 2]>) -> Result<Self, TraceError> {
+    pub fn of(timeline: &mut Timeline, machine: Option<Machine>) -> Result<Self, TraceError> {
         let ranks = timeline.files().len() as u32;
         let mut pass = Pass { serial: SerialPhases::of_ranks(ranks), ..Pass::default() };
-        pass.graph.gaps_ns = gaps_ns;
+        pass.nics = machine.map(VirtualNics::of);
+        let mut on_nodes = HashMap::new();
+        pass.places = (0..ranks)
+            .map(|rank| {
+                let node = timeline.header(rank).node;
+                let before = on_nodes.entry(node).or_insert(0);
+                *before += 1;
+                (node, *before - 1)
+            })
+            .collect();
+        pass.graph.gaps_ns = pass.nics.as_ref().map(VirtualNics::gaps_ns);
         while let Some(event) = timeline.next_event()? {
             pass.take(timeline, event);
         }
@@ -120,7 +146,12 @@ impl RunGraph {
 
     /// Plays the run on a network that is slower by `knobs`.
     pub fn play(&self, knobs: &KnobTable) -> Replay {
-        let runs = self.tracks.iter().map(|(&(rank, _), track)| (rank, &track.steps[..]));
+        // Of a real rank each thread has an interface.
+        let runs = (0..).zip(&self.tracks).map(|(at, (&(rank, _), track))| Run {
+            rank,
+            nic: track.nic.unwrap_or(at),
+            steps: &track.steps,
+        });
         let knobs = self.gaps_ns.map_or(*knobs, |gaps_ns| knobs.with_least_gaps(gaps_ns));
         replay(&runs.collect::<Vec<_>>(), &knobs)
     }
@@ -180,9 +211,11 @@ impl Pass {
         self.graph.recorded_ns = self.graph.recorded_ns.max(at_ns);
         let node = timeline.header(rank).node;
         let scope = path(&event, node);
-        let injected_ns = self.injected(at, &event, scope, at_ns);
+        let sent = self.sent((at, at_ns), &event, scope);
         let virtual_time = self.graph.gaps_ns.is_some();
+        let nic = self.nics.as_ref().map(|nics| nics.number(self.end(at)));
         let track = self.graph.tracks.entry(at).or_default();
+        track.nic = nic;
         if virtual_time && event.track != 0 && !track.serves {
             // Threads of a program have no endpoints in virtual time: it is an executor.
             (track.serves, track.waits) = (true, true);
@@ -198,18 +231,20 @@ impl Pass {
                 let class = MessageClass::of_detail(event.detail);
                 let kind = if class.bulk { KnobClass::Bulk } else { KnobClass::Short };
                 let Some(name) = timeline.message(rank, &event) else { return };
-                self.sends.send(name, injected_ns);
+                self.sends.send(name, sent);
                 let (row, key) = ((scope, kind), key(name.sent, class));
                 // A NIC of virtual time takes all that it is given.
-                let (to, bytes, waits) = (event.peer, event.value, !class.reply && !virtual_time);
-                track.steps.push(Step::Send { to, key, bytes, row, waits });
+                let (to, bytes) = (event.peer, event.payload_bytes());
+                let (waits, bytes_ns) = (!class.reply && !virtual_time, sent.bytes_ns);
+                track.steps.push(Step::Send { to, key, bytes, row, waits, bytes_ns });
             }
             EventKind::Handle => {
                 let name = timeline.message(rank, &event);
-                let sent = name.and_then(|name| Some((name, self.sends.handle(name, at_ns)?)));
+                let here = SentTimes { injected_ns: at_ns, due_ns: None, bytes_ns: None };
+                let sent = name.and_then(|name| Some((name, self.sends.handle(name, here)?)));
                 track.handlers.push(sent.is_some());
-                let Some((MessageName { from, sent, .. }, sent_ns)) = sent else { return };
-                let transit_ns = at_ns.saturating_sub(sent_ns);
+                let Some((MessageName { from, sent, .. }, times)) = sent else { return };
+                let transit_ns = times.due_ns.unwrap_or(at_ns).saturating_sub(times.injected_ns);
                 let least = self.least.entry((from, rank)).or_insert(transit_ns);
                 *least = transit_ns.min(*least);
                 let key = key(sent, MessageClass::of_detail(event.detail));
@@ -231,7 +266,8 @@ impl Pass {
                     (rank, asked(&event), 0)
                 };
                 let row = (scope, KnobClass::OneSided);
-                track.steps.push(Step::Send { to, key, bytes, row, waits: true });
+                let bytes_ns = None;
+                track.steps.push(Step::Send { to, key, bytes, row, waits: true, bytes_ns });
             }
             EventKind::Answer => {
                 if let Some(sent_ns) = self.asked.remove(&(rank, asked(&event))) {
@@ -243,22 +279,28 @@ impl Pass {
         }
     }
 
-    /// Returns the time at which the NIC of a thread injects what is sent at `at_ns`: behind what
-    /// was sent before it, where the gap is known.
-    fn injected(
+    /// Returns a thread as the end of a message.
+    fn end(&self, (rank, track): (u32, u8)) -> MessageEnd {
+        let (node, place) = self.places.get(rank as usize).copied().unwrap_or_default();
+        // An executor is of its node's first rank.
+        MessageEnd { rank, track, node, place: if track == 0 { place } else { 0 } }
+    }
+
+    /// Returns the times of a message that is sent at `at_ns`.
+    fn sent(
         &mut self,
-        (rank, track): (u32, u8),
+        (at, at_ns): ((u32, u8), u64),
         event: &TraceEvent,
         scope: KnobScope,
-        at_ns: u64,
-    ) -> u64 {
-        let Some(gaps_ns) = self.graph.gaps_ns.filter(|_| event.kind == EventKind::Send) else {
-            return at_ns;
+    ) -> SentTimes {
+        let ends = [self.end(at), self.end((event.peer, 0))];
+        let nics = self.nics.as_mut().filter(|_| event.kind == EventKind::Send);
+        let Some(nics) = nics else {
+            return SentTimes { injected_ns: at_ns, due_ns: None, bytes_ns: None };
         };
-        let free = self.free.entry((rank, track, scope as usize)).or_default();
-        let injected_ns = at_ns.max(*free);
-        *free = injected_ns + gaps_ns[scope as usize];
-        injected_ns
+        let times = nics.send(ends, scope, (at_ns, event.payload_bytes()));
+        let (due_ns, bytes_ns) = (Some(times.due_ns), Some(times.bytes_ns));
+        SentTimes { injected_ns: times.injected_ns, due_ns, bytes_ns }
     }
 
     /// Ends a wait for a word that no message to the thread has ended: with the last handler of its
@@ -335,6 +377,16 @@ impl Pass {
                 let track = self.graph.tracks.entry(at).or_default();
                 track.steps.push(Step::Part { key, after_ns });
             }
+            EventKind::Phase | EventKind::PhaseEnd => {
+                track.compute_until(at_ns);
+                let name = PhaseName::of_event(event).number();
+                let begins = event.kind == EventKind::Phase;
+                track.steps.push(if begins {
+                    Step::Phase { name }
+                } else {
+                    Step::PhaseEnd { name }
+                });
+            }
             // Page faults and locks are times of their own; their messages are those of interfaces.
             // The message that carries a batch is traced separately.
             _ => track.compute_until(at_ns),
@@ -355,9 +407,11 @@ impl Pass {
                 let step = &mut track.steps[at];
                 debug_assert!(matches!(step, Step::Receive { .. }), "a message handled at a poll");
                 let Step::Receive { from, transit_ns, .. } = step else { continue };
-                // It had come before the rank polled.
-                *transit_ns =
-                    least.get(&(*from, rank)).map_or(*transit_ns, |&l| l.min(*transit_ns));
+                if graph.gaps_ns.is_none() {
+                    // It had come before the rank polled.
+                    *transit_ns =
+                        least.get(&(*from, rank)).map_or(*transit_ns, |&l| l.min(*transit_ns));
+                }
             }
             graph.recorded_ns = graph.recorded_ns.max(track.until_ns);
         }

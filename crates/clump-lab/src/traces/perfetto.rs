@@ -10,7 +10,7 @@ use crate::traces::timeline::{Timeline, TimelineEvent};
 use crate::traces::track_times::TrackTimes;
 use anyhow::Result;
 use clump_trace::event::AWAITED;
-use clump_trace::{EventKind, TraceEvent};
+use clump_trace::{EventKind, PhaseName, TraceEvent};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -167,7 +167,12 @@ impl<W: Write> Writer<'_, W> {
         }
         self.event.clear();
         self.event.number(9, if slice { BEGIN } else { INSTANT });
-        self.event.number(11, thread_track(rank, event.track)).number(10, name_of(&event));
+        self.event.number(11, thread_track(rank, event.track));
+        if event.kind == EventKind::Phase {
+            self.event.text(23, &format!("phase: {}", PhaseName::of_event(&event)));
+        } else {
+            self.event.number(10, name_of(&event));
+        }
         self.add_facts(&event);
         self.add_flow(timeline, rank, &event);
         self.stamped(at_ns)

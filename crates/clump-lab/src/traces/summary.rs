@@ -132,7 +132,11 @@ impl Pass {
             let since = if event.track == 0 { timeline.life(rank).0 } else { at_ns };
             Track { times: TrackTimes::since(since), heard: None }
         });
-        let slice = if event.kind.end().is_some() {
+        let slice = if matches!(event.kind, EventKind::Phase | EventKind::PhaseEnd) {
+            // All of a program may be phases: what it waits for is within them.
+            track.times.until(at_ns);
+            None
+        } else if event.kind.end().is_some() {
             if event.kind == EventKind::Handle {
                 track.heard = Some(event.peer);
             } else if track.times.open().is_empty() {

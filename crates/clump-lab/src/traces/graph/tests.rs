@@ -5,6 +5,7 @@ use clump_os::clock;
 use clump_os::scratch::Scratch;
 use clump_trace::Recorder;
 use clump_trace::event::send_key;
+use clump_virtual::PathCosts;
 
 /// An event: its rank and thread, time and kind, and what [`Recorder::note`] takes.
 type Noted = ((usize, u8), u64, EventKind, (u32, u8, u32));
@@ -39,8 +40,8 @@ impl Written {
         self.graph_of(None)
     }
 
-    /// Reads them as those of a run in virtual time, on a machine with these gaps.
-    fn graph_of(mut self, gaps_ns: Option<[u64; 2]>) -> RunGraph {
+    /// Reads them as those of a run in virtual time on a machine.
+    fn graph_of(mut self, machine: Option<Machine>) -> RunGraph {
         let folder = Scratch::new(&std::env::temp_dir(), "graph").unwrap();
         let ranks = [0, 1].map(|r| Recorder::create(folder.path(), (r, 2, r), 100).unwrap());
         let base_ns = clock::now_ns();
@@ -51,8 +52,15 @@ impl Written {
             let value = if is_handler { sent() } else { value };
             ranks[rank].note(base_ns + at_ns, kind, track, (peer, detail, value));
         }
-        RunGraph::of(&mut Timeline::open(folder.path()).unwrap(), gaps_ns).unwrap()
+        RunGraph::of(&mut Timeline::open(folder.path()).unwrap(), machine).unwrap()
     }
+}
+
+/// Returns a machine with these costs between nodes.
+fn machine(gap_ns: u64, latency_ns: u64, byte_ps: u64) -> Machine {
+    let node = PathCosts { send_ns: 1, ..PathCosts::default() };
+    let network = PathCosts { gap_ns, latency_ns, byte_ps, ..node };
+    Machine { node, network, nics: 1, cpu_ppm: 0, execute_ns: 0 }
 }
 
 /// Returns the time by which each setting makes the run longer, in ns.
@@ -187,7 +195,7 @@ fn stores_in_virtual_time_wait_for_the_nic_and_end_the_wait_of_the_rank_that_awa
     }
     written.note(1, 500, EventKind::Wait, (0, WORD, 0));
     written.note(1, 16_100, EventKind::WaitEnd, (0, 0, 0));
-    let graph = written.graph_of(Some([0, 5_000]));
+    let graph = written.graph_of(Some(machine(5_000, 4_000, 0)));
     assert_eq!(graph.unexplained_ns, 0);
     // Sent at 11, 22 and 33 us, none waits for the NIC.
     assert_eq!(longer(&graph, ["o_s=+10us"]), [33_000 + 4_000 + 1_100 - 16_100]);
