@@ -4,6 +4,7 @@
 //! messages, runs remote calls, and gives the wait up when a signal handler of Python raises or the
 //! time limit of the call has passed.
 
+use crate::endpoint;
 use crate::error::{FailureKind, failure, give_up, raised};
 use crate::job::{JoinedJob, joined};
 use clump_am::{Error, ErrorKind, Pollable, polled};
@@ -125,6 +126,14 @@ pub(crate) fn refuse_in_call() -> PyResult<()> {
     Ok(())
 }
 
+/// Runs a handler of a message, which may not wait for other ranks.
+pub(crate) fn running_handler<R>(run: impl FnOnce() -> R) -> R {
+    let around = STATE.with(|state| state.in_call.replace(true));
+    let done = run();
+    STATE.with(|state| state.in_call.set(around));
+    done
+}
+
 /// Runs the remote calls that have arrived, unless one runs on this thread.
 pub(crate) fn run_calls(world: &JoinedJob) -> usize {
     if !world.mailbox().has_calls() || STATE.with(|state| state.in_call.replace(true)) {
@@ -181,6 +190,16 @@ fn check(state: &State) -> clump_am::Result<()> {
     Ok(())
 }
 
+/// Polls the endpoints of the program. Returns how many messages were handled.
+fn of_each(poll: impl Fn(&dyn Pollable) -> clump_am::Result<usize>) -> clump_am::Result<usize> {
+    let mut handled = Ok(0);
+    endpoint::for_each(|endpoint| {
+        let more = poll(polled(endpoint));
+        handled = std::mem::replace(&mut handled, Ok(0)).and_then(|sum| Ok(sum + more?));
+    });
+    handled
+}
+
 impl Pollable for Hook {
     fn poll_once(&self) -> clump_am::Result<usize> {
         let world = joined();
@@ -188,6 +207,7 @@ impl Pollable for Hook {
             Some(world) => polled(world.endpoint()).poll_once()?,
             None => 0,
         };
+        handled += of_each(|endpoint| endpoint.poll_once())?;
         STATE.with(|state| {
             if !state.waits.get() {
                 return Ok(handled);
@@ -205,11 +225,13 @@ impl Pollable for Hook {
     }
 
     fn poll_thoroughly(&self) -> clump_am::Result<usize> {
-        joined().map_or(Ok(0), |world| polled(world.endpoint()).poll_thoroughly())
+        let handled = joined().map_or(Ok(0), |world| polled(world.endpoint()).poll_thoroughly())?;
+        Ok(handled + of_each(|endpoint| endpoint.poll_thoroughly())?)
     }
 
     fn housekeeping(&self) -> clump_am::Result<()> {
-        joined().map_or(Ok(()), |world| polled(world.endpoint()).housekeeping())
+        joined().map_or(Ok(()), |world| polled(world.endpoint()).housekeeping())?;
+        of_each(|endpoint| endpoint.housekeeping().map(|()| 0)).map(|_| ())
     }
 
     fn in_bundle(&self) -> bool {
@@ -220,16 +242,20 @@ impl Pollable for Hook {
         if let Some(world) = joined() {
             polled(world.endpoint()).force_network_poll();
         }
+        endpoint::for_each(|endpoint| polled(endpoint).force_network_poll());
     }
 
     fn activity(&self) -> u64 {
-        joined().map_or(0, |world| polled(world.endpoint()).activity())
+        let mut activity = joined().map_or(0, |world| polled(world.endpoint()).activity());
+        endpoint::for_each(|endpoint| activity += polled(endpoint).activity());
+        activity
     }
 
     fn arm_notifications(&self) {
         if let Some(world) = joined() {
             polled(world.endpoint()).arm_notifications();
         }
+        endpoint::for_each(|endpoint| polled(endpoint).arm_notifications());
     }
 
     fn awake(&self) {
@@ -238,25 +264,33 @@ impl Pollable for Hook {
         if let Some(world) = joined() {
             polled(world.endpoint()).awake();
         }
+        endpoint::for_each(|endpoint| polled(endpoint).awake());
     }
 
     fn request_room(&self) {
         if let Some(world) = joined() {
             polled(world.endpoint()).request_room();
         }
+        endpoint::for_each(|endpoint| polled(endpoint).request_room());
     }
 
     fn due_in(&self) -> Option<Duration> {
-        let own = joined().and_then(|world| polled(world.endpoint()).due_in());
+        let mut own = joined().and_then(|world| polled(world.endpoint()).due_in());
+        endpoint::for_each(|endpoint| {
+            let due = polled(endpoint).due_in();
+            own = own.into_iter().chain(due).min();
+        });
         let limit = STATE.with(|state| state.limit.get());
         let left = Duration::from_nanos(limit.saturating_sub(clock::now_ns()));
         Some(own.map_or(SLEEP, |own| own.min(SLEEP)).min(left.max(Duration::from_micros(200))))
     }
 
     fn anything_waiting(&self) -> bool {
-        joined().is_some_and(|world| {
+        let mut any = joined().is_some_and(|world| {
             polled(world.endpoint()).anything_waiting() || world.mailbox().has_calls()
-        })
+        });
+        endpoint::for_each(|endpoint| any |= polled(endpoint).anything_waiting());
+        any
     }
 
     fn keep_failure(&self, error: Error) -> Option<Error> {

@@ -5,6 +5,7 @@
 //! else does. Importing it does nothing but load.
 //!
 //! Types to know: `job::JoinedJob` (the job, joined once), `array::NativeArray` (a global array),
+//! `endpoint::NativeEndpoint` (active messages whose handlers are Python functions),
 //! `team::NativeTeam` (collectives), `hook::Hook` (signals, limits and remote calls during waits),
 //! `owner::OwnerBound` (values of one thread).
 //!
@@ -16,6 +17,7 @@
 
 mod array;
 mod bytes;
+mod endpoint;
 mod error;
 mod exporters;
 mod heap;
@@ -45,6 +47,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(world::node_of, module)?)?;
     module.add_function(wrap_pyfunction!(world::barrier, module)?)?;
     module.add_function(wrap_pyfunction!(world::sync, module)?)?;
+    module.add_function(wrap_pyfunction!(world::begin_phase, module)?)?;
+    module.add_class::<world::NativePhase>()?;
     module.add_function(wrap_pyfunction!(world::poll, module)?)?;
     module.add_function(wrap_pyfunction!(world::serve, module)?)?;
     module.add_function(wrap_pyfunction!(world::send, module)?)?;
@@ -65,6 +69,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(wakeup::has_failed, module)?)?;
     module.add_class::<wakeup::NativeAlarm>()?;
     module.add_class::<array::NativeArray>()?;
+    module.add_class::<endpoint::NativeEndpoint>()?;
+    module.add_class::<endpoint::NativeDest>()?;
+    module.add_class::<endpoint::NativeToken>()?;
     module.add_class::<exporters::NativeView>()?;
     module.add_class::<team::NativeTeam>()?;
     module.add_class::<lock::NativeLock>()?;

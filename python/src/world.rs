@@ -48,6 +48,26 @@ pub(crate) fn sync(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
     settle(py, world()?, timeout)
 }
 
+/// Phase of the program that it times.
+#[pyclass(frozen)]
+pub(crate) struct NativePhase(std::sync::Mutex<Option<clump::TimedPhase>>);
+
+#[pymethods]
+impl NativePhase {
+    /// Ends the phase. Returns its seconds; 0 if it has ended before.
+    fn end(&self) -> f64 {
+        let phase = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        phase.map_or(0.0, clump::TimedPhase::end)
+    }
+}
+
+/// Begins a phase that the program times, which traces show by the first eight bytes of its name.
+#[pyfunction]
+pub(crate) fn begin_phase(name: &str) -> PyResult<NativePhase> {
+    let phase = clump::TimedPhase::begin(world()?.clump().team(), name);
+    Ok(NativePhase(std::sync::Mutex::new(Some(phase))))
+}
+
 /// Handles what has arrived, runs remote calls, sends what is collected. Never waits.
 #[pyfunction]
 pub(crate) fn poll(py: Python<'_>) -> PyResult<usize> {

@@ -24,6 +24,10 @@ const BETWEEN: usize = 3;
 /// Fewest runs of a setting.
 const FEWEST: usize = 3;
 
+/// Knobs that are turned to nothing: messages take the way of those that are delayed, so that its
+/// own cost is in no slowdown.
+pub const ARMED: &str = "L=+1ns";
+
 /// The plan of a sweep: the first line of its journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepPlan {
@@ -33,6 +37,10 @@ pub struct SweepPlan {
     pub command: Vec<String>,
     /// Texts of the knobs; the first is empty, the baseline.
     pub settings: Vec<String>,
+    /// Text of the knobs of the runs at no setting: [`ARMED`], but in virtual time and in journals
+    /// of older builds.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub baseline: String,
     /// Number from which the order of runs follows.
     pub seed: u64,
     /// Most runs of a setting.
@@ -62,13 +70,25 @@ impl SweepPlan {
         let settings = [String::new()].into_iter().chain(settings).collect();
         let rounds = rounds.max(FEWEST);
         let (format, virtual_time, base) = (FORMAT, None, None);
-        Self { format, command, settings, seed, rounds, virtual_time, base }
+        let baseline = String::new();
+        Self { format, command, settings, baseline, seed, rounds, virtual_time, base }
     }
 
     /// Sets its knobs beside a calibration.
     #[must_use]
     pub fn beside(self, base: Option<KnobBase>) -> Self {
         Self { base, ..self }
+    }
+
+    /// Sets the text of the knobs of the runs at no setting.
+    #[must_use]
+    pub fn with_baseline(self, baseline: String) -> Self {
+        Self { baseline, ..self }
+    }
+
+    /// Returns the text of the knobs of the runs of a setting.
+    pub fn knobs(&self, setting: usize) -> &str {
+        if setting == 0 { &self.baseline } else { &self.settings[setting] }
     }
 
     /// Checks that runs of `self` may be added to the journal of `found`.
@@ -416,7 +436,14 @@ impl SweepJournal {
             self.plan.virtual_time.as_ref().map(|time| {
                 format!("; virtual, on {}, computation {}", time.machine.name, time.cpu)
             });
-        of.to_owned() + &virtual_time.unwrap_or_default()
+        let armed = match &*self.plan.baseline {
+            "" => String::new(),
+            knobs => format!(
+                "; runs at no setting have {knobs}: messages take the way of delayed ones, so that \
+                 its own cost is in no slowdown"
+            ),
+        };
+        of.to_owned() + &virtual_time.unwrap_or_default() + &armed
     }
 }
 

@@ -63,7 +63,7 @@ from ._errors import (  # noqa: E402
     ThreadError,
 )
 from ._remote import call, handler, notify, start  # noqa: E402
-from ._world import Team, World, world  # noqa: E402
+from ._world import Phase, Team, World, world  # noqa: E402
 
 init = world
 
@@ -74,6 +74,8 @@ _LATER = {
     "GlobalArray": "_array",
     "Lock": "_lock",
     "Dict": "_dict",
+    "Endpoint": "_endpoint",
+    "Token": "_endpoint",
     "Executor": "_tasks",
     "Cluster": "_cluster",
     "CellError": "_cluster",
@@ -114,6 +116,7 @@ __all__ = [
     "Cluster",
     "Dict",
     "DisagreementError",
+    "Endpoint",
     "Executor",
     "ForkedError",
     "GlobalArray",
@@ -121,6 +124,7 @@ __all__ = [
     "Lock",
     "NodeLost",
     "OutOfMemory",
+    "Phase",
     "RankDied",
     "RankLeft",
     "Refused",
@@ -128,6 +132,7 @@ __all__ = [
     "StartError",
     "Team",
     "ThreadError",
+    "Token",
     "World",
     "call",
     "empty",

@@ -7,6 +7,7 @@ from . import svm as svm
 from ._array import GlobalArray as GlobalArray, empty as empty, zeros as zeros
 from ._cluster import CellError as CellError, Cluster as Cluster
 from ._dict import Dict as Dict
+from ._endpoint import Endpoint as Endpoint, Token as Token
 from ._errors import (
     ClumpError as ClumpError,
     ClumpTimeout as ClumpTimeout,
@@ -31,7 +32,7 @@ from ._remote import (
     start as start,
 )
 from ._tasks import Executor as Executor
-from ._world import Team as Team, World as World, world as world
+from ._world import Phase as Phase, Team as Team, World as World, world as world
 
 __version__: str
 init = world

@@ -7,7 +7,7 @@ use crate::study::input::MAX_BYTES;
 use crate::study::points::workload;
 use crate::study::study_plan::{self, MAX_PILOTS, PlannedProgram, StudyPlan};
 use crate::study::{Study, tables};
-use crate::sweep::RunEnd;
+use crate::sweep::{ARMED, RunEnd};
 use crate::sweep_job::SweepJob;
 use crate::wrong_command::WrongCommand;
 use crate::{csv, launch, page, render};
@@ -18,6 +18,9 @@ use clump_os::{clock, console, text_file};
 use clump_virtual::ComputePlan;
 use clump_wire::Security;
 use std::path::{Path, PathBuf};
+
+/// Messages whose knobs are turned.
+const SCOPE: &str = "scope=net";
 
 /// Options of `clump lab study`.
 #[derive(Debug, Clone, clap::Args)]
@@ -212,7 +215,9 @@ fn pilot(args: &StudyArgs, application: &StudyApplication) -> Result<Option<Plan
     let mut tries = 1;
     loop {
         let command = application.command(&program, args.ranks(), amount);
-        let job = SweepJob { command: &command, limit_s: args.limit, ..SweepJob::default() };
+        let knobs = format!("{ARMED},{SCOPE}");
+        let (command, limit_s) = (&command[..], args.limit);
+        let job = SweepJob { command, limit_s, knobs: &knobs, ..SweepJob::default() };
         let measured = sweep::measured(job, &beside)?;
         let Some((run, profile)) = measured else { return Ok(None) };
         let RunEnd::Took(wall_s) = run.end else {
@@ -251,7 +256,7 @@ fn sweep_of(
     let budget = budget_s.map(|seconds| seconds.ceil() as u64);
     Ok(sweep::SweepArgs {
         knob: planned.knobs(),
-        with: Some("scope=net".into()),
+        with: Some(SCOPE.into()),
         out: journal.to_owned(),
         rounds: plan.rounds,
         precision: 2.0,

@@ -6,7 +6,7 @@ use crate::progress::JobProgress;
 use crate::study::input::{MAX_BYTES, profile_beside};
 use crate::study::replays::{SweepReplay, replay_beside};
 use crate::sweep::{
-    LockCounts, RunEnd, SweepJournal, SweepPlan, SweepRun, VirtualRun, VirtualSweep,
+    ARMED, LockCounts, RunEnd, SweepJournal, SweepPlan, SweepRun, VirtualRun, VirtualSweep,
 };
 use crate::sweep_job::SweepJob;
 use crate::virtual_sweep::RECORDED;
@@ -121,7 +121,7 @@ pub fn fill(args: &SweepArgs) -> Result<Option<SweepJournal>> {
         let text = if text.is_empty() { "no setting" } else { text };
         let what = format!("{text}, {left_s} left at most");
         progress.update(journal.len() + 1, journal.len() + journal.left().max(1), &what);
-        let job = SweepJob { knobs: &journal.plan.settings[setting], ..job };
+        let job = SweepJob { knobs: journal.plan.knobs(setting), ..job };
         let Some(run) = one(job, &args.out, (turn, setting))? else {
             console::err(INTERRUPTED);
             return Ok(None);
@@ -280,7 +280,10 @@ fn plan(args: &SweepArgs) -> Result<SweepPlan> {
     };
     let texts = texts(args, base.as_ref())?;
     let plan = SweepPlan::new(args.command.clone(), texts, args.seed, args.rounds).beside(base);
-    let Some(machine) = &args.machine else { return Ok(plan) };
+    let Some(machine) = &args.machine else {
+        let with = args.with.as_ref().map(|with| format!(",{with}")).unwrap_or_default();
+        return Ok(plan.with_baseline(format!("{ARMED}{with}")));
+    };
     let cpu = match &args.cpu {
         None => RECORDED.to_owned(),
         Some(cpu) if cpu.compute.is_measured() => {
@@ -375,6 +378,21 @@ mod tests {
         let Command::Sweep(args) = parse(&words) else { panic!("another command") };
         assert_eq!(args.command, ["-n", "2", "p", "-x"]);
         assert_eq!(super::texts(&args, None).unwrap(), ["L=+1us"]);
+    }
+
+    #[test]
+    fn runs_at_no_setting_take_the_way_of_delayed_messages_but_in_virtual_time() {
+        let plan = |options: &str| {
+            let words = format!("lab sweep --knob L=+5us --with scope=net {options} -- -n 2 p");
+            let words: Vec<&str> = words.split(' ').collect();
+            let Command::Sweep(args) = parse(&words) else { panic!("another command") };
+            super::plan(&args).unwrap()
+        };
+        let real = plan("--out f");
+        assert_eq!([0, 1].map(|at| real.knobs(at)), ["L=+1ns,scope=net", "L=+5us,scope=net"]);
+        let knobs = KnobTable::parse(real.knobs(0), &Default::default()).unwrap();
+        assert!(!knobs.is_off(), "knobs that are off change no message");
+        assert_eq!(plan("--virtual now1997 --out f").knobs(0), "");
     }
 
     #[test]
