@@ -31,7 +31,7 @@ def home(word):
 
 
 w.barrier()
-text = [random.Random(w.rank).choice([b"to", b"be", b"or", b"not"]) for _ in range(1000)]
+text = random.Random(w.rank).choices([b"to", b"be", b"or", b"not"], k=1000)
 for word in text:
     ep.request(home(word), 1, payload=word)
 ep.drain()

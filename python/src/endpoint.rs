@@ -150,9 +150,10 @@ fn handle(
         let mut bytes = Vec::new();
         payload.append_to(&mut bytes);
         let words = PyTuple::new(py, words)?;
-        running_handler(|| function.bind(py).call1((&own, words, buffer(py, bytes)?)))?;
+        let done = running_handler(|| function.bind(py).call1((&own, words, buffer(py, bytes)?)));
+        // The token is of no use from here on, also to a handler that has failed.
         let taken = own.get().queued.lock().unwrap_or_else(PoisonError::into_inner).take();
-        Ok::<_, PyErr>(taken.unwrap_or_default())
+        done.map(|_| taken.unwrap_or_default())
     });
     // Without an interpreter, at its end, nothing handles the message.
     let Some(queued) = queued else { return Ok(()) };
