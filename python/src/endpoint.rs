@@ -10,28 +10,12 @@ use crate::bytes::{Chunk, buffer, chunks};
 use crate::error::{FailureKind, failure, raised};
 use crate::hook::{running_handler, waiting};
 use crate::job::world;
+use crate::open_endpoints;
 use clump_am::{Dest, Endpoint, Handler, Name, Payload, Returned, SharedEndpoint, Tag, Token};
-use clump_os::sync::{AtomicU64, Ordering};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-
-/// Endpoints that are open: every wait of clump polls them.
-static OPEN: RwLock<Vec<Weak<SharedEndpoint>>> = RwLock::new(Vec::new());
-
-/// Number of endpoints that were opened: without any, waits read no lock.
-static OPENED: AtomicU64 = AtomicU64::new(0);
-
-/// Calls `each` with every endpoint of the program.
-#[inline]
-pub(crate) fn for_each(mut each: impl FnMut(&SharedEndpoint)) {
-    if OPENED.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let open = OPEN.read().unwrap_or_else(PoisonError::into_inner);
-    open.iter().filter_map(Weak::upgrade).for_each(|endpoint| each(&endpoint));
-}
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Failures of handlers, until a call raises them.
 type Failures = Arc<Mutex<Option<PyErr>>>;
@@ -214,11 +198,7 @@ impl NativeEndpoint {
         let opened = waiting(py, None, || Endpoint::open_shared(world.clump(), Tag(tag)))?;
         let endpoint = Arc::new(opened.map_err(raised)?);
         let (name, max_medium) = (endpoint.name(), endpoint.max_medium());
-        let mut open = OPEN.write().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|known| known.strong_count() > 0);
-        open.push(Arc::downgrade(&endpoint));
-        drop(open);
-        OPENED.fetch_add(1, Ordering::Relaxed);
+        open_endpoints::add(&endpoint);
         let endpoint = RwLock::new(Some(endpoint));
         Ok(Self { endpoint, failures: Failures::default(), name, max_medium })
     }

@@ -4,9 +4,9 @@
 //! messages, runs remote calls, and gives the wait up when a signal handler of Python raises or the
 //! time limit of the call has passed.
 
-use crate::endpoint;
 use crate::error::{FailureKind, failure, give_up, raised};
 use crate::job::{JoinedJob, joined};
+use crate::open_endpoints::{self, poll_each};
 use clump_am::{Error, ErrorKind, Pollable, polled};
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
@@ -190,16 +190,6 @@ fn check(state: &State) -> clump_am::Result<()> {
     Ok(())
 }
 
-/// Polls the endpoints of the program. Returns how many messages were handled.
-fn of_each(poll: impl Fn(&dyn Pollable) -> clump_am::Result<usize>) -> clump_am::Result<usize> {
-    let mut handled = Ok(0);
-    endpoint::for_each(|endpoint| {
-        let more = poll(polled(endpoint));
-        handled = std::mem::replace(&mut handled, Ok(0)).and_then(|sum| Ok(sum + more?));
-    });
-    handled
-}
-
 impl Pollable for Hook {
     fn poll_once(&self) -> clump_am::Result<usize> {
         let world = joined();
@@ -207,7 +197,7 @@ impl Pollable for Hook {
             Some(world) => polled(world.endpoint()).poll_once()?,
             None => 0,
         };
-        handled += of_each(|endpoint| endpoint.poll_once())?;
+        handled += poll_each(|endpoint| endpoint.poll_once())?;
         STATE.with(|state| {
             if !state.waits.get() {
                 return Ok(handled);
@@ -226,12 +216,12 @@ impl Pollable for Hook {
 
     fn poll_thoroughly(&self) -> clump_am::Result<usize> {
         let handled = joined().map_or(Ok(0), |world| polled(world.endpoint()).poll_thoroughly())?;
-        Ok(handled + of_each(|endpoint| endpoint.poll_thoroughly())?)
+        Ok(handled + poll_each(|endpoint| endpoint.poll_thoroughly())?)
     }
 
     fn housekeeping(&self) -> clump_am::Result<()> {
         joined().map_or(Ok(()), |world| polled(world.endpoint()).housekeeping())?;
-        of_each(|endpoint| endpoint.housekeeping().map(|()| 0)).map(|_| ())
+        poll_each(|endpoint| endpoint.housekeeping().map(|()| 0)).map(|_| ())
     }
 
     fn in_bundle(&self) -> bool {
@@ -242,12 +232,12 @@ impl Pollable for Hook {
         if let Some(world) = joined() {
             polled(world.endpoint()).force_network_poll();
         }
-        endpoint::for_each(|endpoint| polled(endpoint).force_network_poll());
+        open_endpoints::for_each(|endpoint| polled(endpoint).force_network_poll());
     }
 
     fn activity(&self) -> u64 {
         let mut activity = joined().map_or(0, |world| polled(world.endpoint()).activity());
-        endpoint::for_each(|endpoint| activity += polled(endpoint).activity());
+        open_endpoints::for_each(|endpoint| activity += polled(endpoint).activity());
         activity
     }
 
@@ -255,7 +245,7 @@ impl Pollable for Hook {
         if let Some(world) = joined() {
             polled(world.endpoint()).arm_notifications();
         }
-        endpoint::for_each(|endpoint| polled(endpoint).arm_notifications());
+        open_endpoints::for_each(|endpoint| polled(endpoint).arm_notifications());
     }
 
     fn awake(&self) {
@@ -264,19 +254,19 @@ impl Pollable for Hook {
         if let Some(world) = joined() {
             polled(world.endpoint()).awake();
         }
-        endpoint::for_each(|endpoint| polled(endpoint).awake());
+        open_endpoints::for_each(|endpoint| polled(endpoint).awake());
     }
 
     fn request_room(&self) {
         if let Some(world) = joined() {
             polled(world.endpoint()).request_room();
         }
-        endpoint::for_each(|endpoint| polled(endpoint).request_room());
+        open_endpoints::for_each(|endpoint| polled(endpoint).request_room());
     }
 
     fn due_in(&self) -> Option<Duration> {
         let mut own = joined().and_then(|world| polled(world.endpoint()).due_in());
-        endpoint::for_each(|endpoint| {
+        open_endpoints::for_each(|endpoint| {
             let due = polled(endpoint).due_in();
             own = own.into_iter().chain(due).min();
         });
@@ -289,7 +279,7 @@ impl Pollable for Hook {
         let mut any = joined().is_some_and(|world| {
             polled(world.endpoint()).anything_waiting() || world.mailbox().has_calls()
         });
-        endpoint::for_each(|endpoint| any |= polled(endpoint).anything_waiting());
+        open_endpoints::for_each(|endpoint| any |= polled(endpoint).anything_waiting());
         any
     }
 

@@ -27,6 +27,7 @@ mod interpreter;
 mod job;
 mod lock;
 mod mailbox;
+mod open_endpoints;
 mod owner;
 mod runs;
 mod team;

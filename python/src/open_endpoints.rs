@@ -1,0 +1,48 @@
+//! Endpoints of the program that are open: every wait of clump polls them.
+
+use clump_am::{Pollable, SharedEndpoint, polled};
+use clump_os::sync::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, Weak};
+
+static OPEN: RwLock<Vec<Weak<SharedEndpoint>>> = RwLock::new(Vec::new());
+
+/// Number of endpoints that were opened: without any, waits read no lock.
+static OPENED: AtomicU64 = AtomicU64::new(0);
+
+/// Adds an endpoint, as long as that lives.
+pub(crate) fn add(endpoint: &Arc<SharedEndpoint>) {
+    let mut open = OPEN.write().unwrap_or_else(PoisonError::into_inner);
+    open.retain(|known| known.strong_count() > 0);
+    open.push(Arc::downgrade(endpoint));
+    drop(open);
+    OPENED.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Calls `each` with every endpoint of the program.
+#[inline]
+pub(crate) fn for_each(mut each: impl FnMut(&SharedEndpoint)) {
+    if OPENED.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let open = OPEN.read().unwrap_or_else(PoisonError::into_inner);
+    open.iter().filter_map(Weak::upgrade).for_each(|endpoint| each(&endpoint));
+}
+
+/// Polls every endpoint of the program. Returns how many messages were handled.
+///
+/// # Errors
+/// The first failure of a poll; those behind it are not polled.
+pub(crate) fn poll_each(
+    poll: impl Fn(&dyn Pollable) -> clump_am::Result<usize>,
+) -> clump_am::Result<usize> {
+    let mut handled = Ok(0);
+    for_each(|endpoint| {
+        if let Ok(sum) = &mut handled {
+            match poll(polled(endpoint)) {
+                Ok(more) => *sum += more,
+                Err(error) => handled = Err(error),
+            }
+        }
+    });
+    handled
+}
