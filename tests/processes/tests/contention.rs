@@ -60,10 +60,10 @@ fn barnes_ends_with_queues_and_not_with_naive_locks() {
     assert_eq!(failed(&run_barnes("queue", 1, overhead)), 0, "a rank in a queue asks once");
     // Attempts of a step, all of which one rank serves on end.
     let limit = clump_test_tier::pick(10, 100) * before;
-    let stopped = (0..3)
+    let stopped = (0..12)
         .map(|_| run_barnes("naive", limit, overhead))
         .find(|ended| ended.code != 0)
-        .expect("of three runs one ends without a tree");
+        .expect("of a dozen runs one ends without a tree");
     assert_eq!(stopped.code, 1, "{}{}", stopped.out, stopped.err);
     let said = stopped.err.split_once("livelock: ").unwrap_or_else(|| panic!("{}", stopped.err)).1;
     let attempts: u64 = said.split(' ').next().unwrap().parse().unwrap();
