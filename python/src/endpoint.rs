@@ -3,7 +3,8 @@
 //!
 //! # Invariants
 //! 1. No lock of an endpoint is taken by a thread that holds the interpreter's lock: a handler
-//!    takes them in the other order.
+//!    takes them in the other order. But for the end of one, by its last reference: then no call of
+//!    it goes on, and no handler.
 //! 2. A handler's failure is kept at its endpoint, until a call of that raises it.
 
 use crate::bytes::{Chunk, buffer, chunks};

@@ -4,7 +4,9 @@ use clump_am::{Pollable, SharedEndpoint, polled};
 use clump_os::sync::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, Weak};
 
-static OPEN: RwLock<Vec<Weak<SharedEndpoint>>> = RwLock::new(Vec::new());
+/// All of them. No handler runs under the lock: it would wait for the interpreter's, whose holder
+/// may open an endpoint, or poll again.
+static OPEN: RwLock<Option<Arc<Vec<Weak<SharedEndpoint>>>>> = RwLock::new(None);
 
 /// Number of endpoints that were opened: without any, waits read no lock.
 static OPENED: AtomicU64 = AtomicU64::new(0);
@@ -12,8 +14,9 @@ static OPENED: AtomicU64 = AtomicU64::new(0);
 /// Adds an endpoint, as long as that lives.
 pub(crate) fn add(endpoint: &Arc<SharedEndpoint>) {
     let mut open = OPEN.write().unwrap_or_else(PoisonError::into_inner);
-    open.retain(|known| known.strong_count() > 0);
-    open.push(Arc::downgrade(endpoint));
+    let known = open.iter().flat_map(|known| known.iter());
+    let alive = known.filter(|known| known.strong_count() > 0).cloned();
+    *open = Some(Arc::new(alive.chain([Arc::downgrade(endpoint)]).collect()));
     drop(open);
     OPENED.fetch_add(1, Ordering::Relaxed);
 }
@@ -24,8 +27,8 @@ pub(crate) fn for_each(mut each: impl FnMut(&SharedEndpoint)) {
     if OPENED.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let open = OPEN.read().unwrap_or_else(PoisonError::into_inner);
-    open.iter().filter_map(Weak::upgrade).for_each(|endpoint| each(&endpoint));
+    let open = OPEN.read().unwrap_or_else(PoisonError::into_inner).clone();
+    open.iter().flat_map(|open| open.iter()).filter_map(Weak::upgrade).for_each(|it| each(&it));
 }
 
 /// Polls every endpoint of the program. Returns how many messages were handled.

@@ -4,7 +4,15 @@ import pytest
 
 from conftest import LAYOUTS
 
-PROGRAMS = ["collectives.py", "messages.py", "endpoints.py", "arrays.py", "heap.py", "awaits.py"]
+PROGRAMS = [
+    "collectives.py",
+    "messages.py",
+    "endpoints.py",
+    "endpoint_threads.py",
+    "arrays.py",
+    "heap.py",
+    "awaits.py",
+]
 FAULTS = {"CLUMP_NET_FAULTS": "loss=2%,duplicate=1%,reorder=5%,seed=7"}
 
 
