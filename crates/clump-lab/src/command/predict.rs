@@ -29,7 +29,7 @@ pub struct PredictArgs {
     /// A knob and its settings: a list (L=+5us,+10us) or a range (L=+5us..+80us/5)
     #[arg(long, value_name = "KNOB=SETTINGS")]
     pub knob: Vec<String>,
-    /// Most events: all of them are kept in memory, some 60 bytes each
+    /// Most events: all of them are kept in memory, some 90 bytes each
     #[arg(long, value_name = "EVENTS", default_value_t = MAX_EVENTS)]
     pub limit: u64,
     /// One JSON object instead of text
