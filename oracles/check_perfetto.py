@@ -3,8 +3,9 @@ from its own definitions (PyPI: perfetto).
 
     python3 oracles/check_perfetto.py t.perfetto
 
-Every slice ends on its track in the order of nesting, times never go back, names are interned, and
-each flow that ends has begun. Prints the counts; exits with 1 and the reason otherwise.
+Every slice ends on its track in the order of nesting, times never go back, every event has a name
+of its own or an interned one, and each flow that ends has begun. Prints the counts; exits with 1
+and the reason otherwise.
 """
 
 import sys
@@ -42,7 +43,7 @@ def check(data):
             if depth[event.track_uuid] < 0:
                 raise ValueError("a slice ends that has not begun")
             continue
-        if event.name_iid not in names:
+        if not event.name and event.name_iid not in names:
             raise ValueError(f"name {event.name_iid} is not interned")
         depth[event.track_uuid] += event.type == event_type.TYPE_SLICE_BEGIN
         begun.update(event.flow_ids)
