@@ -42,7 +42,7 @@ fn main() -> Result<()> {
     let begun = private()?;
     let (peers, is) = match talk {
         Talk::Nobody => (0, begun),
-        Talk::Others => talk_to_others(&cl, most << 10, limit * 1_000_000_000)?,
+        Talk::Others => talk_to_others(&cl, begun, (most << 10, limit * 1_000_000_000))?,
     };
     let started = cl.all_gather(begun - before)?;
     let talked = cl.all_gather(is.saturating_sub(begun))?;
@@ -63,12 +63,15 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Has each rank send a message to each rank of other nodes, and waits until its memory has grown
-/// by no more than `most` bytes for each. Returns the number of them, and the private bytes before
-/// the endpoint is closed.
-fn talk_to_others(cl: &clump::Clump, most: u64, limit_ns: u64) -> Result<(u64, u64)> {
+/// Has each rank send a message to each rank of other nodes, and waits for at most `limit_ns` until
+/// its memory is `begun` and no more than `most` bytes for each. Returns the number of them, and the
+/// private bytes before the endpoint is closed.
+fn talk_to_others(
+    cl: &clump::Clump,
+    begun: u64,
+    (most, limit_ns): (u64, u64),
+) -> Result<(u64, u64)> {
     const LOOK_NS: u64 = 100_000_000;
-    let begun = private()?;
     let ep = Endpoint::open(cl, Tag(7))?;
     let answers = Rc::new(Cell::new(0_u64));
     ep.set_handler(Handler(1), move |token, words, _| token.reply(Handler(2), words))?;
