@@ -3,7 +3,7 @@
 use crate::bytes::{memory, writable};
 use crate::error::{FailureKind, failure, raised};
 use crate::exporters::{Exporters, NativeView};
-use crate::hook::{settle, waiting};
+use crate::hook::{Limit, settle, waiting};
 use crate::indexes::{Indexes, single, slice, with_indexes};
 use crate::job::{OwnerState, world};
 use crate::owner::OwnerBound;
@@ -50,13 +50,18 @@ impl NativeArray {
 
     /// Prepares an access: updates of another kind that this rank began have happened.
     #[inline]
-    fn begin<'a>(&self, py: Python<'_>, update: Option<Update>) -> PyResult<&'a OwnerState> {
+    fn begin<'a>(
+        &self,
+        py: Python<'_>,
+        update: Option<Update>,
+        timeout: Limit,
+    ) -> PyResult<&'a OwnerState> {
         let world = world()?;
         let owner = world.owner()?;
         let begun = owner.begun.get();
         let kind = update.map_or(0, |update| update as u32 + 1);
         if begun != 0 && begun != kind {
-            settle(py, world, None)?;
+            settle(py, world, timeout)?;
         }
         owner.begun.set(kind);
         Ok(owner)
@@ -71,6 +76,11 @@ impl NativeArray {
     ) -> PyResult<()> {
         if !values.dtype().as_any().eq(self.dtype.bind(py))? || !values.is_c_contiguous() {
             return Err(PyTypeError::new_err("values must be contiguous, of the array's type"));
+        }
+        if !values.is_aligned() {
+            return Err(PyValueError::new_err(
+                "values must be aligned in memory, as their type asks",
+            ));
         }
         if values.len() != count && values.len() != 1 {
             return Err(PyValueError::new_err(format!(
@@ -105,7 +115,7 @@ impl NativeArray {
     }
 
     /// Waits until what was begun has happened, at the end of a write.
-    fn complete(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    fn complete(py: Python<'_>, timeout: Limit) -> PyResult<()> {
         let world = world()?;
         world.owner()?.begun.set(u32::MAX);
         settle(py, world, timeout)
@@ -114,23 +124,26 @@ impl NativeArray {
 
 #[pymethods]
 impl NativeArray {
-    /// Allocates an array: a collective. `block`: elements of a block; 0: one block for each rank.
+    /// Allocates an array: a collective. `element`: kind and bytes of one. `block`: elements
+    /// of a block; 0: one block for each rank.
     #[new]
+    #[pyo3(signature = (len, dtype, element, block, timeout=Limit::NONE))]
     fn new(
         py: Python<'_>,
         len: usize,
         dtype: Bound<'_, PyAny>,
-        kind: u8,
-        size: usize,
+        element: (u8, usize),
         block: usize,
+        timeout: Limit,
     ) -> PyResult<Self> {
+        let (_, size) = element;
         let world = world()?;
         let owner = world.owner()?;
         let layout = if block == 0 { Layout::Block } else { Layout::BlockCyclic(block) };
         let layout = SpreadLayout::new(len, layout, world.clump().nranks())
             .ok_or_else(|| PyValueError::new_err("blocks have at least one element"))?;
-        settle(py, world, None)?;
-        let typed = waiting(py, None, || Typed::spread(&owner.pgas, (kind, size), &layout))?;
+        settle(py, world, timeout)?;
+        let typed = waiting(py, timeout, || Typed::spread(&owner.pgas, element, &layout))?;
         let typed = typed.map_err(raised)?;
         let memory = Memory { typed, shown: RefCell::default() };
         Ok(Self {
@@ -190,7 +203,7 @@ impl NativeArray {
     fn view<'py>(slf: &Bound<'py, Self>, rank: usize) -> PyResult<Option<Bound<'py, PyAny>>> {
         let (py, array) = (slf.py(), slf.get());
         let count = array.count(rank)?;
-        let owner = array.begin(py, None)?;
+        let owner = array.begin(py, None, Limit::NONE)?;
         array.with(|memory| {
             let mut shown = memory.shown.borrow_mut();
             let target = match shown.entry(rank) {
@@ -214,11 +227,11 @@ impl NativeArray {
     #[pyo3(signature = (index, /))]
     fn get_one(&self, py: Python<'_>, index: isize) -> PyResult<Py<PyAny>> {
         let index = single(index, self.layout.len())?;
-        self.begin(py, None)?;
+        self.begin(py, None, Limit::NONE)?;
         self.with(|memory| {
             with_numbers!(&memory.typed, spread => {
                 let at = spread.at(index);
-                let value = if at.is_near() { at.read() } else { waiting(py, None, || at.read())? };
+                let value = if at.is_near() { at.read() } else { waiting(py, Limit::NONE, || at.read())? };
                 Ok(value.map_err(raised)?.into_pyobject(py)?.into_any().unbind())
             }, raw _bytes => Err(PyTypeError::new_err("elements of this type are read in vectors")))
         })
@@ -228,12 +241,12 @@ impl NativeArray {
     #[pyo3(signature = (index, value, /))]
     fn put_one(&self, py: Python<'_>, index: isize, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let index = single(index, self.layout.len())?;
-        self.begin(py, None)?;
+        self.begin(py, None, Limit::NONE)?;
         self.with(|memory| {
             with_numbers!(&memory.typed, spread => {
                 let (at, value) = (spread.at(index), value.extract()?);
                 let written =
-                    if at.is_near() { at.put(value) } else { waiting(py, None, || at.write(value))? };
+                    if at.is_near() { at.put(value) } else { waiting(py, Limit::NONE, || at.write(value))? };
                 written.map_err(raised)
             }, raw _bytes => Err(PyTypeError::new_err("elements of this type are written in vectors")))
         })
@@ -250,7 +263,7 @@ impl NativeArray {
     ) -> PyResult<()> {
         let update = Update::of(update)?;
         let index = [single(index, self.layout.len())? as u64];
-        self.begin(py, Some(update))?;
+        self.begin(py, Some(update), Limit::NONE)?;
         self.with(|memory| {
             macro_rules! begun {
                 ($spread:expr, $run:path) => {
@@ -265,13 +278,13 @@ impl NativeArray {
     }
 
     /// Reads elements by their indexes.
-    #[pyo3(signature = (indexes, to, timeout=None))]
+    #[pyo3(signature = (indexes, to, timeout=Limit::NONE))]
     fn gather(
         &self,
         py: Python<'_>,
         indexes: &Bound<'_, PyUntypedArray>,
         to: &Bound<'_, PyUntypedArray>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<()> {
         let indexes = Indexes::of(indexes)?;
         indexes.check(self.layout.len())?;
@@ -280,7 +293,7 @@ impl NativeArray {
         if len != indexes.len() {
             return Err(PyValueError::new_err("one place for each index"));
         }
-        self.begin(py, None)?;
+        self.begin(py, None, timeout)?;
         let (layout, size) = (self.layout, self.size);
         self.with(|memory| {
             let read = waiting(py, timeout, || {
@@ -297,19 +310,19 @@ impl NativeArray {
     }
 
     /// Writes elements by their indexes, and waits until they are written.
-    #[pyo3(signature = (indexes, values, timeout=None))]
+    #[pyo3(signature = (indexes, values, timeout=Limit::NONE))]
     fn scatter(
         &self,
         py: Python<'_>,
         indexes: &Bound<'_, PyUntypedArray>,
         values: &Bound<'_, PyUntypedArray>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<()> {
         let indexes = Indexes::of(indexes)?;
         indexes.check(self.layout.len())?;
         self.values(py, values, indexes.len())?;
         let (at, len) = (memory(values).0, values.len());
-        self.begin(py, None)?;
+        self.begin(py, None, timeout)?;
         let (layout, size) = (self.layout, self.size);
         self.with(|memory| {
             let written = waiting(py, timeout, || {
@@ -327,21 +340,21 @@ impl NativeArray {
     }
 
     /// Begins to update elements by their indexes.
-    #[pyo3(signature = (update, indexes, values, timeout=None))]
+    #[pyo3(signature = (update, indexes, values, timeout=Limit::NONE))]
     fn update(
         &self,
         py: Python<'_>,
         update: &str,
         indexes: &Bound<'_, PyUntypedArray>,
         values: &Bound<'_, PyUntypedArray>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<()> {
         let update = Update::of(update)?;
         let indexes = Indexes::of(indexes)?;
         indexes.check(self.layout.len())?;
         self.values(py, values, indexes.len())?;
         let (at, len) = (memory(values).0, values.len());
-        self.begin(py, Some(update))?;
+        self.begin(py, Some(update), timeout)?;
         self.with(|memory| {
             if !memory.typed.has(update) {
                 return Err(typed::no_such_update(update, self.dtype.bind(py)));
@@ -357,14 +370,14 @@ impl NativeArray {
     }
 
     /// Updates an element; returns its former value.
-    #[pyo3(signature = (update, index, value, timeout=None))]
+    #[pyo3(signature = (update, index, value, timeout=Limit::NONE))]
     fn fetch(
         &self,
         py: Python<'_>,
         update: &str,
         index: isize,
         value: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<Py<PyAny>> {
         let index = single(index, self.layout.len())?;
         let swaps = update == "swap";
@@ -372,7 +385,7 @@ impl NativeArray {
         if update.is_of_bits() {
             return Err(PyValueError::new_err("former values are given by add, min, max and swap"));
         }
-        self.begin(py, None)?;
+        self.begin(py, None, timeout)?;
         self.with(|memory| {
             with_numbers!(&memory.typed, spread => {
                 let value = value.extract()?;
@@ -388,17 +401,17 @@ impl NativeArray {
     }
 
     /// Writes `new` where the element is `old`; returns its former value.
-    #[pyo3(signature = (index, old, new, timeout=None))]
+    #[pyo3(signature = (index, old, new, timeout=Limit::NONE))]
     fn compare_swap(
         &self,
         py: Python<'_>,
         index: isize,
         old: &Bound<'_, PyAny>,
         new: &Bound<'_, PyAny>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<Py<PyAny>> {
         let index = single(index, self.layout.len())?;
-        self.begin(py, None)?;
+        self.begin(py, None, timeout)?;
         self.with(|memory| {
             with_numbers!(&memory.typed, spread => {
                 let (old, new) = (old.extract()?, new.extract()?);
@@ -409,17 +422,17 @@ impl NativeArray {
     }
 
     /// Reads the elements from `start` on into an array.
-    #[pyo3(signature = (start, to, timeout=None))]
+    #[pyo3(signature = (start, to, timeout=Limit::NONE))]
     fn get_run(
         &self,
         py: Python<'_>,
         start: usize,
         to: &Bound<'_, PyUntypedArray>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<()> {
         self.values(py, to, to.len())?;
         let (at, bytes) = writable(to)?;
-        let owner = self.begin(py, None)?;
+        let owner = self.begin(py, None, timeout)?;
         self.with(|memory| {
             let run = self.run(memory, owner, start, bytes)?;
             if bytes == 0 {
@@ -432,17 +445,17 @@ impl NativeArray {
     }
 
     /// Writes the elements from `start` on, and waits until they are written.
-    #[pyo3(signature = (start, values, timeout=None))]
+    #[pyo3(signature = (start, values, timeout=Limit::NONE))]
     fn put_run(
         &self,
         py: Python<'_>,
         start: usize,
         values: &Bound<'_, PyUntypedArray>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<()> {
         self.values(py, values, values.len())?;
         let (at, bytes) = memory(values);
-        let owner = self.begin(py, None)?;
+        let owner = self.begin(py, None, timeout)?;
         self.with(|memory| {
             let run = self.run(memory, owner, start, bytes)?;
             // SAFETY: a contiguous array, which the call keeps alive.
@@ -453,8 +466,8 @@ impl NativeArray {
     }
 
     /// Frees the memory: a collective.
-    #[pyo3(signature = (timeout=None))]
-    fn free(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    #[pyo3(signature = (timeout=Limit::NONE))]
+    fn free(&self, py: Python<'_>, timeout: Limit) -> PyResult<()> {
         self.with(|_| Ok(()))?;
         let world = world()?;
         settle(py, world, timeout)?;

@@ -70,7 +70,7 @@ pub(crate) fn memory(array: &Bound<'_, PyUntypedArray>) -> (*mut u8, usize) {
 /// Returns memory and bytes of a contiguous array that a call may write to.
 ///
 /// # Errors
-/// Fails if it is not contiguous, or read-only.
+/// Fails if it is not contiguous, not aligned, or read-only.
 pub(crate) fn writable(array: &Bound<'_, PyUntypedArray>) -> PyResult<(*mut u8, usize)> {
     // SAFETY: an array object that lives.
     let flags = unsafe { (*array.as_array_ptr()).fields.flags };
@@ -79,6 +79,9 @@ pub(crate) fn writable(array: &Bound<'_, PyUntypedArray>) -> PyResult<(*mut u8, 
     }
     if !array.is_c_contiguous() {
         return Err(PyValueError::new_err("the array is not contiguous (C order)"));
+    }
+    if !array.is_aligned() {
+        return Err(PyValueError::new_err("the array is not aligned in memory, as its type asks"));
     }
     Ok(memory(array))
 }

@@ -5,11 +5,12 @@
 //! 1. No lock of an endpoint is taken by a thread that holds the interpreter's lock: a handler
 //!    takes them in the other order. But for the end of one, by its last reference: then no call of
 //!    it goes on, and no handler.
-//! 2. A handler's failure is kept at its endpoint, until a call of that raises it.
+//! 2. A handler's failure is raised by the wait that handled its message, or the next one of this
+//!    rank; at the end of the program, if there is none.
 
 use crate::bytes::{Chunk, buffer, chunks};
 use crate::error::{FailureKind, failure, raised};
-use crate::hook::{running_handler, waiting};
+use crate::hook::{Limit, running_handler, waiting};
 use crate::job::world;
 use crate::open_endpoints;
 use clump_am::{Dest, Endpoint, Handler, Name, Payload, Returned, SharedEndpoint, Tag, Token};
@@ -17,9 +18,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-
-/// Failures of handlers, until a call raises them.
-type Failures = Arc<Mutex<Option<PyErr>>>;
 
 /// A message that a handler sends: a reply, or a request to a destination.
 struct Queued {
@@ -94,7 +92,6 @@ pub(crate) struct NativeDest(Dest);
 #[pyclass(frozen)]
 pub(crate) struct NativeEndpoint {
     endpoint: RwLock<Option<Arc<SharedEndpoint>>>,
-    failures: Failures,
     name: Name,
     max_medium: usize,
 }
@@ -145,8 +142,9 @@ fn handle(
     send_queued(token, queued?).map_err(raised)
 }
 
-fn keep(failures: &Failures, error: PyErr) {
-    failures.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+/// Raises what a handler has failed with.
+fn report() -> PyResult<()> {
+    open_endpoints::take_failure().map_or(Ok(()), Err)
 }
 
 fn handler(number: u8) -> PyResult<Handler> {
@@ -165,16 +163,12 @@ impl NativeEndpoint {
         endpoint.clone().ok_or_else(|| failure(FailureKind::Clump, "the endpoint is closed"))
     }
 
-    fn report(&self) -> PyResult<()> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
-    }
-
     /// Runs a call of the endpoint without the interpreter's lock; then raises what a handler has
     /// failed with meanwhile.
     fn run<R>(
         &self,
         py: Python<'_>,
-        timeout: Option<f64>,
+        timeout: Limit,
         call: impl FnOnce(&SharedEndpoint) -> clump_am::Result<R>,
     ) -> PyResult<R> {
         let endpoint = self.open_endpoint()?;
@@ -185,7 +179,7 @@ impl NativeEndpoint {
             done
         })?;
         let done = done.map_err(raised);
-        self.report()?;
+        report()?;
         done
     }
 }
@@ -196,12 +190,12 @@ impl NativeEndpoint {
     #[new]
     fn open(py: Python<'_>, tag: u64) -> PyResult<Self> {
         let world = world()?;
-        let opened = waiting(py, None, || Endpoint::open_shared(world.clump(), Tag(tag)))?;
+        let opened = waiting(py, Limit::NONE, || Endpoint::open_shared(world.clump(), Tag(tag)))?;
         let endpoint = Arc::new(opened.map_err(raised)?);
         let (name, max_medium) = (endpoint.name(), endpoint.max_medium());
         open_endpoints::add(&endpoint);
         let endpoint = RwLock::new(Some(endpoint));
-        Ok(Self { endpoint, failures: Failures::default(), name, max_medium })
+        Ok(Self { endpoint, name, max_medium })
     }
 
     /// The name, by which others map the endpoint.
@@ -219,7 +213,7 @@ impl NativeEndpoint {
     /// Maps the endpoint of that name.
     fn map(&self, py: Python<'_>, name: u64, tag: u64, ordered: bool) -> PyResult<NativeDest> {
         let name = Name::from_bits(name);
-        let mapped = self.run(py, None, |endpoint| {
+        let mapped = self.run(py, Limit::NONE, |endpoint| {
             let map = if ordered { SharedEndpoint::map_ordered } else { SharedEndpoint::map };
             map(endpoint, &name, Tag(tag))
         })?;
@@ -229,23 +223,22 @@ impl NativeEndpoint {
     /// Removes a destination.
     fn unmap(&self, py: Python<'_>, dest: &NativeDest) -> PyResult<()> {
         let dest = dest.0;
-        self.run(py, None, |endpoint| endpoint.unmap(dest))
+        self.run(py, Limit::NONE, |endpoint| endpoint.unmap(dest))
     }
 
     /// Sets the handler of a number.
     fn set_handler(&self, py: Python<'_>, number: u8, function: Py<PyAny>) -> PyResult<()> {
-        let (number, failures) = (handler(number)?, self.failures.clone());
+        let number = handler(number)?;
         let run = move |token: Token<'_>, words: &[u64], payload: Payload<'_>| {
             if let Err(error) = handle(&function, token, words, payload) {
-                keep(&failures, error);
+                open_endpoints::keep_failure(error);
             }
         };
-        self.run(py, None, |endpoint| endpoint.set_handler(number, run))
+        self.run(py, Limit::NONE, |endpoint| endpoint.set_handler(number, run))
     }
 
     /// Sets the handler of returned messages.
     fn on_returned(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<()> {
-        let failures = self.failures.clone();
         let run = move |message: &Returned| {
             let called = Python::try_attach(|py| {
                 let Returned { dest, reason, reply, handler, words, payload, .. } = message;
@@ -257,14 +250,14 @@ impl NativeEndpoint {
                 running_handler(|| function.bind(py).call1(facts)).map(|_| ())
             });
             if let Some(Err(error)) = called {
-                keep(&failures, error);
+                open_endpoints::keep_failure(error);
             }
         };
-        self.run(py, None, |endpoint| endpoint.on_returned(run))
+        self.run(py, Limit::NONE, |endpoint| endpoint.on_returned(run))
     }
 
     /// Sends a request, with a payload or without.
-    #[pyo3(signature = (dest, number, words, payload=None, timeout=None))]
+    #[pyo3(signature = (dest, number, words, payload=None, timeout=Limit::NONE))]
     fn request(
         &self,
         py: Python<'_>,
@@ -272,7 +265,7 @@ impl NativeEndpoint {
         number: u8,
         words: Vec<u64>,
         payload: Option<Bound<'_, PyAny>>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<()> {
         let (dest, number) = (dest.0, handler(number)?);
         let taken = chunks(payload.as_slice())?.first().copied();
@@ -288,25 +281,25 @@ impl NativeEndpoint {
 
     /// Handles what has arrived. Returns how many messages.
     fn poll(&self, py: Python<'_>) -> PyResult<usize> {
-        self.run(py, None, SharedEndpoint::poll_network)
+        self.run(py, Limit::NONE, SharedEndpoint::poll_network)
     }
 
     /// Waits until a message has been handled.
-    #[pyo3(signature = (timeout=None))]
-    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<usize> {
+    #[pyo3(signature = (timeout=Limit::NONE))]
+    fn wait(&self, py: Python<'_>, timeout: Limit) -> PyResult<usize> {
         self.run(py, timeout, SharedEndpoint::wait)
     }
 
     /// Waits until all requests of the endpoint have been handled or returned.
-    #[pyo3(signature = (timeout=None))]
-    fn drain(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    #[pyo3(signature = (timeout=Limit::NONE))]
+    fn drain(&self, py: Python<'_>, timeout: Limit) -> PyResult<()> {
         self.run(py, timeout, SharedEndpoint::drain)
     }
 
     /// Closes the endpoint: messages to it are returned from then on.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let taken = self.endpoint.write().unwrap_or_else(PoisonError::into_inner).take();
-        waiting(py, None, || drop(taken))?;
-        self.report()
+        waiting(py, Limit::NONE, || drop(taken))?;
+        report()
     }
 }

@@ -53,16 +53,32 @@ pub(crate) fn give_up(why: PyErr) {
 
 /// Returns an exception of a kind.
 pub(crate) fn failure(kind: FailureKind, text: impl std::fmt::Display) -> PyErr {
-    made(kind, &text.to_string(), None)
+    failure_of(kind, &text.to_string(), None)
 }
 
-fn made(kind: FailureKind, text: &str, peer: Option<u32>) -> PyErr {
+/// Returns true for the exception of a time limit that has passed.
+pub(crate) fn is_timeout(py: Python<'_>, error: &PyErr) -> bool {
+    let class = py.import("clump._errors").and_then(|errors| errors.getattr("ClumpTimeout"));
+    class.is_ok_and(|class| error.is_instance(py, &class))
+}
+
+/// Returns the name of the function of the package that a call comes from.
+fn caller(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("sys")?.call_method1("_getframe", (0,))?.getattr("f_code")?.getattr("co_name")
+}
+
+/// Returns an exception of a kind that is about a rank, with the operation that has failed.
+pub(crate) fn failure_of(kind: FailureKind, text: &str, peer: Option<u32>) -> PyErr {
     Python::attach(|py| {
         let make = || -> PyResult<PyErr> {
             let class = py.import("clump._errors")?.getattr(kind.class())?;
             let words = PyDict::new(py);
             if let Some(peer) = peer {
                 words.set_item("rank", peer)?;
+            }
+            // Without a frame, no operation of the package runs.
+            if let Ok(name) = caller(py) {
+                words.set_item("op", name)?;
             }
             Ok(PyErr::from_value(class.call((text,), Some(&words))?))
         };
@@ -89,7 +105,7 @@ pub(crate) fn raised(error: impl Into<clump::Error>) -> PyErr {
     }
     let error = error.into();
     let (kind, peer) = kind_of(&error);
-    made(kind, &error.to_string(), peer)
+    failure_of(kind, &error.to_string(), peer)
 }
 
 fn kind_of(error: &clump::Error) -> (FailureKind, Option<u32>) {

@@ -2,7 +2,7 @@
 
 use crate::bytes::memory;
 use crate::error::{FailureKind, failure, raised};
-use crate::hook::waiting;
+use crate::hook::{Limit, waiting};
 use crate::job::world;
 use crate::owner::OwnerBound;
 use crate::view::over;
@@ -31,7 +31,7 @@ pub(crate) fn open(py: Python<'_>, bytes: u64) -> PyResult<()> {
     let world = world()?;
     world.owner()?;
     let options = SvmOptions { heap_bytes: bytes, ..SvmOptions::default() };
-    let opened = waiting(py, None, || world.clump().svm_with(&options))?.map_err(raised)?;
+    let opened = waiting(py, Limit::NONE, || world.clump().svm_with(&options))?.map_err(raised)?;
     let _ = HEAP.set(OwnerBound::new(opened));
     Ok(())
 }
@@ -47,29 +47,31 @@ pub(crate) fn leave() {
 
 /// Allocates an array of zeros at the same address in all ranks: a collective.
 #[pyfunction]
+#[pyo3(signature = (dtype, shape, size, home, timeout=Limit::NONE))]
 pub(crate) fn alloc<'py>(
     py: Python<'py>,
     dtype: &Bound<'py, PyAny>,
     shape: Vec<usize>,
     size: usize,
-    home: &str,
-    node: usize,
+    home: (String, usize),
+    timeout: Limit,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let home = match home {
+    let (name, node) = home;
+    let home = match name.as_str() {
         "block" => Home::Block,
         "cyclic" => Home::Cyclic,
         "first-write" => Home::FirstWrite,
         "node" => Home::Node(node),
         _ => {
             return Err(PyValueError::new_err(format!(
-                "there is no home {home:?}: use block, cyclic, first-write, or a node's number"
+                "there is no home {name:?}: use block, cyclic, first-write, or a node's number"
             )));
         }
     };
     let svm = heap()?;
     let lens = shape.iter().try_fold(size, |bytes, &len| bytes.checked_mul(len));
     let bytes = lens.ok_or_else(|| PyValueError::new_err("no memory can hold this array"))?;
-    let place = waiting(py, None, || svm.alloc(bytes.max(1) as u64, home).map(SendPlace))?;
+    let place = waiting(py, timeout, || svm.alloc(bytes.max(1) as u64, home).map(SendPlace))?;
     let place = place.map_err(|error| raised(clump::Error::from(error)))?.0;
     // SAFETY: the heap is mapped until the process ends.
     unsafe { over(py, place.as_ptr(), dtype, &shape, None) }
@@ -80,8 +82,8 @@ struct SendPlace(NonNull<u8>);
 
 /// Returns once all ranks have called it; each then sees what the others had written.
 #[pyfunction]
-#[pyo3(name = "heap_barrier", signature = (timeout=None))]
-pub(crate) fn barrier(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+#[pyo3(name = "heap_barrier", signature = (timeout=Limit::NONE))]
+pub(crate) fn barrier(py: Python<'_>, timeout: Limit) -> PyResult<()> {
     let svm = heap()?;
     waiting(py, timeout, || svm.barrier())?.map_err(|error| raised(clump::Error::from(error)))
 }
@@ -101,7 +103,7 @@ pub(crate) fn touch(
         return Ok(());
     }
     let place = SendPlace(place);
-    let touched = waiting(py, None, || svm.touch(place.0, bytes, stores))?;
+    let touched = waiting(py, Limit::NONE, || svm.touch(place.0, bytes, stores))?;
     touched.map_err(|error| raised(clump::Error::from(error)))
 }
 
@@ -122,9 +124,10 @@ struct State {
 impl NativeHeapLocks {
     /// Makes so many locks: a collective.
     #[new]
-    fn new(py: Python<'_>, count: usize) -> PyResult<Self> {
+    #[pyo3(signature = (count, timeout=Limit::NONE))]
+    fn new(py: Python<'_>, count: usize, timeout: Limit) -> PyResult<Self> {
         let svm = heap()?;
-        let locks = waiting(py, None, || svm.locks(count))?;
+        let locks = waiting(py, timeout, || svm.locks(count))?;
         let locks = locks.map_err(|error| raised(clump::Error::from(error)))?;
         let locks: &'static SharedLocks = Box::leak(Box::new(locks));
         let state = State { locks, count, held: RefCell::default() };
@@ -140,7 +143,7 @@ impl NativeHeapLocks {
         if state.held.borrow().contains_key(&number) {
             return Err(PyRuntimeError::new_err("this rank holds the lock already"));
         }
-        let held = waiting(py, None, || state.locks.lock(number))?;
+        let held = waiting(py, Limit::NONE, || state.locks.lock(number))?;
         let held = held.map_err(|error| raised(clump::Error::from(error)))?;
         state.held.borrow_mut().insert(number, held);
         Ok(())
@@ -151,6 +154,7 @@ impl NativeHeapLocks {
         let Some(held) = self.state.get()?.held.borrow_mut().remove(&number) else {
             return Err(PyRuntimeError::new_err("this rank does not hold the lock"));
         };
-        waiting(py, None, || held.release())?.map_err(|error| raised(clump::Error::from(error)))
+        waiting(py, Limit::NONE, || held.release())?
+            .map_err(|error| raised(clump::Error::from(error)))
     }
 }

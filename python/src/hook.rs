@@ -10,6 +10,7 @@ use crate::open_endpoints::{self, poll_each};
 use clump_am::{Error, ErrorKind, Pollable, polled};
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, Ordering};
+use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit};
 use pyo3::prelude::*;
 use std::cell::Cell;
 use std::time::Duration;
@@ -76,28 +77,50 @@ impl Drop for Restored {
     }
 }
 
-/// Returns the moment at which `timeout` seconds have passed.
-fn moment(timeout: Option<f64>) -> u64 {
-    let Some(seconds) = timeout else { return u64::MAX };
-    let after = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
-    clock::now_ns().saturating_add(u64::try_from(after.as_nanos()).unwrap_or(u64::MAX))
+/// Moment at which a call gives up, of the seconds that a program gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limit(u64);
+
+impl Limit {
+    /// No limit.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+
+    /// Returns the limit of so many seconds from now on.
+    pub(crate) fn after(seconds: f64) -> Self {
+        let after = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+        let after = u64::try_from(after.as_nanos()).unwrap_or(u64::MAX);
+        Self(clock::now_ns().saturating_add(after))
+    }
+
+    /// Returns the time until then; `None` without a limit.
+    pub(crate) fn left(self) -> Option<Duration> {
+        let left = self.0.saturating_sub(clock::now_ns());
+        (self != Self::NONE).then_some(Duration::from_nanos(left))
+    }
 }
 
-/// Runs `wait` without the interpreter's lock, at most for `timeout` seconds.
+impl<'py> FromPyObject<'_, 'py> for Limit {
+    type Error = PyErr;
+
+    fn extract(seconds: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if seconds.is_none() {
+            return Ok(Self::NONE);
+        }
+        Ok(Self::after(seconds.extract()?))
+    }
+}
+
+/// Runs `wait` without the interpreter's lock, until its limit.
 ///
 /// # Errors
 /// Fails inside a remote call, which may not wait.
-pub(crate) fn waiting<R>(
-    py: Python<'_>,
-    timeout: Option<f64>,
-    wait: impl FnOnce() -> R,
-) -> PyResult<R> {
+pub(crate) fn waiting<R>(py: Python<'_>, timeout: Limit, wait: impl FnOnce() -> R) -> PyResult<R> {
     refuse_in_call()?;
     let _restored = STATE.with(|state| {
         if !state.installed.replace(true) {
             clump_am::poll_also(&HOOK);
         }
-        let limit = state.limit.replace(moment(timeout));
+        let limit = state.limit.replace(timeout.0);
         Restored { limit, waits: state.waits.replace(true) }
     });
     let wait = crate::owner::SameThread(wait);
@@ -109,12 +132,18 @@ pub(crate) fn waiting<R>(
 ///
 /// # Errors
 /// Fails if one was refused, or a rank or node is lost.
-pub(crate) fn settle(py: Python<'_>, world: &JoinedJob, timeout: Option<f64>) -> PyResult<()> {
+pub(crate) fn settle(py: Python<'_>, world: &JoinedJob, timeout: Limit) -> PyResult<()> {
     let owner = world.owner()?;
-    if owner.begun.replace(0) == 0 {
+    let begun = owner.begun.replace(0);
+    if begun == 0 {
         return Ok(());
     }
-    waiting(py, timeout, || owner.pgas.sync())?.map_err(raised)
+    let settled = waiting(py, timeout, || owner.pgas.sync()).and_then(|done| done.map_err(raised));
+    if settled.is_err() && owner.begun.get() == 0 {
+        // What was begun may still go on: the next call waits for it.
+        owner.begun.set(begun);
+    }
+    settled
 }
 
 /// Fails inside a remote call.
@@ -134,13 +163,16 @@ pub(crate) fn running_handler<R>(run: impl FnOnce() -> R) -> R {
     done
 }
 
-/// Runs the remote calls that have arrived, unless one runs on this thread.
-pub(crate) fn run_calls(world: &JoinedJob) -> usize {
+/// Runs the remote calls that have arrived, unless one runs on this thread. Returns how many.
+///
+/// # Errors
+/// Gives the wait up if the program is to end: a call was interrupted, or exits.
+pub(crate) fn run_calls(world: &JoinedJob) -> clump_am::Result<usize> {
     if !world.mailbox().has_calls() || STATE.with(|state| state.in_call.replace(true)) {
-        return 0;
+        return Ok(0);
     }
     let mut run = 0;
-    Python::try_attach(|py| {
+    let ends = Python::try_attach(|py| {
         while let Some(call) = world.mailbox().next_call() {
             run += 1;
             let dispatched = py
@@ -150,21 +182,38 @@ pub(crate) fn run_calls(world: &JoinedJob) -> usize {
                     let data = crate::bytes::buffer(py, call.bytes)?;
                     dispatch.call1((call.source, call.kind, call.tag, data))
                 });
-            if let Err(error) = dispatched {
-                error.write_unraisable(py, None);
+            match dispatched {
+                Err(error) if ends_program(py, &error) => return Some(error),
+                Err(error) => error.write_unraisable(py, None),
+                Ok(_) => (),
             }
         }
+        None
     });
     STATE.with(|state| state.in_call.set(false));
-    run
+    match ends.flatten() {
+        Some(error) => Err(given_up(error, "a remote call ends the program")),
+        None => Ok(run),
+    }
+}
+
+/// Returns true for exceptions that end a program, wherever they are raised.
+fn ends_program(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<PyKeyboardInterrupt>(py) || error.is_instance_of::<PySystemExit>(py)
+}
+
+/// Gives the wait of this thread up, for the reason that its call raises.
+fn given_up(why: PyErr, reason: &'static str) -> Error {
+    give_up(why);
+    ErrorKind::Interrupted(reason).into()
 }
 
 /// Gives the wait up if a signal handler raises, or its limit has passed.
 fn check(state: &State) -> clump_am::Result<()> {
     let now = clock::now_ns();
     if now >= state.limit.get() {
-        give_up(failure(FailureKind::Timeout, "the time limit of this call has passed"));
-        return Err(ErrorKind::Interrupted("its time limit has passed").into());
+        let why = failure(FailureKind::Timeout, "the time limit of this call has passed");
+        return Err(given_up(why, "its time limit has passed"));
     }
     if now.saturating_sub(state.signals_at.get()) < SIGNALS_NS {
         return Ok(());
@@ -184,8 +233,7 @@ fn check(state: &State) -> clump_am::Result<()> {
     }
     let raised = Python::try_attach(|py| py.check_signals());
     if let Some(Err(error)) = raised {
-        give_up(error);
-        return Err(ErrorKind::Interrupted("a signal came").into());
+        return Err(given_up(error, "a signal came"));
     }
     Ok(())
 }
@@ -203,7 +251,10 @@ impl Pollable for Hook {
                 return Ok(handled);
             }
             if let Some(world) = world {
-                handled += run_calls(world);
+                handled += run_calls(world)?;
+            }
+            if let Some(why) = open_endpoints::take_failure() {
+                return Err(given_up(why, "a handler has failed"));
             }
             let polls = state.polls.get() + 1;
             state.polls.set(polls % POLLS);

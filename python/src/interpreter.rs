@@ -5,9 +5,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::sync::OnceLock;
-use std::thread::ThreadId;
 
-static MAIN: OnceLock<ThreadId> = OnceLock::new();
 static FIRST: OnceLock<i64> = OnceLock::new();
 static NUMPY: AtomicBool = AtomicBool::new(false);
 
@@ -28,23 +26,10 @@ pub(crate) fn refuse_second(_: Python<'_>) -> PyResult<()> {
     ))
 }
 
-/// Returns true on Python's main thread, the only one that signal handlers run on.
+/// Returns true on Python's main thread, the only one that signal handlers run on: the one that
+/// the process began with, whichever thread imported the module.
 pub(crate) fn is_main_thread() -> bool {
-    MAIN.get() == Some(&std::thread::current().id())
-}
-
-/// Notes that the calling thread is Python's main thread, if it is.
-///
-/// # Errors
-/// Fails if the module `threading` cannot be imported.
-#[pyfunction]
-pub(crate) fn note_main_thread(py: Python<'_>) -> PyResult<()> {
-    let threads = py.import("threading")?;
-    let main = threads.call_method0("main_thread")?;
-    if main.is(&threads.call_method0("current_thread")?) {
-        let _ = MAIN.set(std::thread::current().id());
-    }
-    Ok(())
+    clump_os::thread::number() == clump_os::process::own_pid()
 }
 
 /// Returns true if the program has imported NumPy.

@@ -1,13 +1,13 @@
 //! The job of this process: its runtime object, its endpoint, and what belongs to one thread.
 
 use crate::bytes::Chunk;
-use crate::error::{FailureKind, failure, interrupt};
-use crate::mailbox::{FragmentWords, Mailbox};
+use crate::error::{FailureKind, failure, failure_of, interrupt};
+use crate::mailbox::{FragmentWords, Mailbox, MessageFailure};
 use crate::owner::OwnerBound;
 use clump::Clump;
 use clump::pgas::Pgas;
 use clump::rma::{LockTable, Segment, SegmentName};
-use clump_am::{Dest, Endpoint, Handler, Payload, SharedEndpoint, Tag, Token};
+use clump_am::{Dest, Endpoint, Handler, Payload, Reason, SharedEndpoint, Tag, Token};
 use clump_os::sync::{AtomicU64, Ordering};
 use pyo3::prelude::*;
 use std::cell::{Cell, OnceCell};
@@ -117,7 +117,9 @@ impl JoinedJob {
     /// Raises the failure of a message, if there is one.
     pub(crate) fn report(&self) -> PyResult<()> {
         match self.mailbox.take_failure() {
-            Some(why) => Err(interrupt().unwrap_or_else(|| failure(FailureKind::RankLeft, why))),
+            Some(MessageFailure { kind, rank, why }) => {
+                Err(interrupt().unwrap_or_else(|| failure_of(kind, &why, Some(rank))))
+            }
             None => Ok(()),
         }
     }
@@ -183,12 +185,18 @@ pub(crate) fn open() -> clump::Result<()> {
     let arrived = mailbox.clone();
     endpoint.handler_bulk(FRAGMENT, move |_: Token, words: FragmentWords, data: Payload| {
         if let Err(why) = arrived.take_in(words, data) {
-            arrived.fail(why);
+            arrived.fail(MessageFailure { kind: FailureKind::Clump, rank: words[0] as u32, why });
         }
     })?;
     let lost = mailbox.clone();
     endpoint.on_returned(move |message| {
-        lost.fail(format!("a message to {} came back: {}", message.dest, message.reason));
+        let kind = match message.reason {
+            Reason::EndpointGone | Reason::NoSuchEndpoint => FailureKind::RankLeft,
+            Reason::PeerLost => FailureKind::RankDied,
+            _ => FailureKind::Clump,
+        };
+        let why = format!("a message to {} came back: {}", message.dest, message.reason);
+        lost.fail(MessageFailure { kind, rank: message.dest.rank(), why });
     })?;
     let names = clump.all_gather(endpoint.name().to_bits())?;
     let map = |name| endpoint.map_ordered(&clump_am::Name::from_bits(name), TAG);

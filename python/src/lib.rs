@@ -42,7 +42,6 @@ use pyo3::prelude::*;
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     interpreter::refuse_second(module.py())?;
     module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
-    module.add_function(wrap_pyfunction!(interpreter::note_main_thread, module)?)?;
     module.add_function(wrap_pyfunction!(world::join, module)?)?;
     module.add_function(wrap_pyfunction!(world::is_joined, module)?)?;
     module.add_function(wrap_pyfunction!(world::node_of, module)?)?;
@@ -57,6 +56,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(world::probe, module)?)?;
     module.add_function(wrap_pyfunction!(world::answer, module)?)?;
     module.add_function(wrap_pyfunction!(world::has_answer, module)?)?;
+    module.add_function(wrap_pyfunction!(world::forget_answer, module)?)?;
     module.add_function(wrap_pyfunction!(world::leave, module)?)?;
     module.add_function(wrap_pyfunction!(lock::export_locks, module)?)?;
     module.add_function(wrap_pyfunction!(heap::open, module)?)?;

@@ -1,7 +1,7 @@
 //! Locks of all ranks.
 
-use crate::error::{FailureKind, failure, raised};
-use crate::hook::{settle, waiting};
+use crate::error::{FailureKind, failure, is_timeout, raised};
+use crate::hook::{Limit, settle, waiting};
 use crate::job::{LockSet, world};
 use crate::owner::OwnerBound;
 use clump::rma::{Guard, Lock, SegmentName};
@@ -27,10 +27,11 @@ struct State {
 
 /// Exports one more set of locks at each rank: a collective. Returns how many there are now.
 #[pyfunction]
-pub(crate) fn export_locks(py: Python<'_>) -> PyResult<u64> {
+#[pyo3(signature = (timeout=Limit::NONE))]
+pub(crate) fn export_locks(py: Python<'_>, timeout: Limit) -> PyResult<u64> {
     let world = world()?;
     let owner = world.owner()?;
-    let exported = waiting(py, None, || {
+    let exported = waiting(py, timeout, || {
         let own = owner.pgas.rma().export_locks(EACH);
         let name = own.as_ref().map_or(0, |own| own.name().to_bits());
         let names = world.clump().all_gather(name)?;
@@ -72,20 +73,20 @@ impl NativeLock {
     }
 
     /// Waits for the lock; returns false if `timeout` seconds have passed. 0: tries once.
-    #[pyo3(signature = (timeout=None))]
-    fn acquire(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
+    #[pyo3(signature = (timeout=Limit::NONE))]
+    fn acquire(&self, py: Python<'_>, timeout: Limit) -> PyResult<bool> {
         let state = self.state.get()?;
         if state.guard.borrow().is_some() {
             return Err(PyRuntimeError::new_err("this rank holds the lock already"));
         }
-        settle(py, world()?, None)?;
-        let guard = waiting(py, None, || match timeout {
+        match settle(py, world()?, timeout) {
+            Err(error) if is_timeout(py, &error) => return Ok(false),
+            settled => settled?,
+        }
+        let guard = waiting(py, Limit::NONE, || match timeout.left() {
             None => state.lock.acquire().map(Some),
-            Some(seconds) if seconds <= 0.0 => state.lock.try_acquire(),
-            Some(seconds) => {
-                let limit = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-                state.lock.acquire_within(limit)
-            }
+            Some(Duration::ZERO) => state.lock.try_acquire(),
+            Some(left) => state.lock.acquire_within(left),
         })?;
         let guard = guard.map_err(raised)?;
         let taken = guard.is_some();
@@ -99,8 +100,8 @@ impl NativeLock {
         let Some(guard) = state.guard.borrow_mut().take() else {
             return Err(PyRuntimeError::new_err("this rank does not hold the lock"));
         };
-        let settled = settle(py, world()?, None);
-        waiting(py, None, || guard.release())?.map_err(raised)?;
+        let settled = settle(py, world()?, Limit::NONE);
+        waiting(py, Limit::NONE, || guard.release())?.map_err(raised)?;
         settled
     }
 

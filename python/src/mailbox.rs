@@ -1,8 +1,9 @@
 //! Messages that have arrived, until the program takes them.
 
+use crate::error::FailureKind;
 use clump_am::Payload;
 use clump_os::alarm::Alarm;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Words of a fragment: sender and kind, tag, number of the message, its bytes, offset.
@@ -34,6 +35,15 @@ impl MessageKind {
     }
 }
 
+/// Failure of a message, sent or received.
+#[derive(Debug)]
+pub(crate) struct MessageFailure {
+    pub(crate) kind: FailureKind,
+    /// The other rank.
+    pub(crate) rank: u32,
+    pub(crate) why: String,
+}
+
 /// A whole message.
 #[derive(Debug)]
 pub(crate) struct Message {
@@ -52,8 +62,10 @@ struct Queues {
     objects: VecDeque<Message>,
     calls: VecDeque<Message>,
     answers: HashMap<i64, Message>,
+    /// Calls whose answers nobody waits for.
+    forgotten: HashSet<i64>,
     /// First failure of a message, until a call raises it.
-    failure: Option<String>,
+    failure: Option<MessageFailure>,
     /// Rung by each message that is taken in.
     alarms: Vec<Weak<Alarm>>,
 }
@@ -107,7 +119,11 @@ impl Mailbox {
         match meaning {
             MessageKind::Object => queues.objects.push_back(message),
             MessageKind::Call | MessageKind::OneWay => queues.calls.push_back(message),
-            MessageKind::Answer => drop(queues.answers.insert(message.tag, message)),
+            MessageKind::Answer => {
+                if !queues.forgotten.remove(&message.tag) {
+                    queues.answers.insert(message.tag, message);
+                }
+            }
             MessageKind::Nothing => (),
         }
         queues.ring();
@@ -138,6 +154,14 @@ impl Mailbox {
         self.queues().answers.contains_key(&number)
     }
 
+    /// Drops the answer to a call, now or when it comes.
+    pub(crate) fn forget_answer(&self, number: i64) {
+        let mut queues = self.queues();
+        if queues.answers.remove(&number).is_none() {
+            queues.forgotten.insert(number);
+        }
+    }
+
     /// Returns true if calls wait.
     pub(crate) fn has_calls(&self) -> bool {
         !self.queues().calls.is_empty()
@@ -148,6 +172,11 @@ impl Mailbox {
         self.queues().calls.pop_front()
     }
 
+    /// Rings the alarms.
+    pub(crate) fn ring(&self) {
+        self.queues().ring();
+    }
+
     /// Has each message ring an alarm, as long as that lives.
     pub(crate) fn add_alarm(&self, alarm: &Arc<Alarm>) {
         let mut queues = self.queues();
@@ -156,7 +185,7 @@ impl Mailbox {
     }
 
     /// Keeps the first failure of a message.
-    pub(crate) fn fail(&self, why: String) {
+    pub(crate) fn fail(&self, why: MessageFailure) {
         let mut queues = self.queues();
         queues.failure.get_or_insert(why);
         queues.ring();
@@ -167,8 +196,8 @@ impl Mailbox {
         self.queues().failure.is_some()
     }
 
-    /// Takes the failure.
-    pub(crate) fn take_failure(&self) -> Option<String> {
+    /// Takes the first failure of a message.
+    pub(crate) fn take_failure(&self) -> Option<MessageFailure> {
         self.queues().failure.take()
     }
 }

@@ -1,8 +1,9 @@
 //! Endpoints of the program that are open: every wait of clump polls them.
 
 use clump_am::{Pollable, SharedEndpoint, polled};
-use clump_os::sync::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
+use pyo3::PyErr;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 /// All of them. No handler runs under the lock: it would wait for the interpreter's, whose holder
 /// may open an endpoint, or poll again.
@@ -10,6 +11,27 @@ static OPEN: RwLock<Option<Arc<Vec<Weak<SharedEndpoint>>>>> = RwLock::new(None);
 
 /// Number of endpoints that were opened: without any, waits read no lock.
 static OPENED: AtomicU64 = AtomicU64::new(0);
+
+/// First failure of a handler, until a wait of this rank raises it.
+static FAILURE: Mutex<Option<PyErr>> = Mutex::new(None);
+
+/// True while there is one: waits read no lock otherwise.
+static FAILED: AtomicBool = AtomicBool::new(false);
+
+/// Keeps the failure of a handler: the wait that handled its message raises it, or the next one.
+pub(crate) fn keep_failure(error: PyErr) {
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    FAILED.store(true, Ordering::Release);
+}
+
+/// Takes the failure of a handler.
+#[inline]
+pub(crate) fn take_failure() -> Option<PyErr> {
+    if !FAILED.load(Ordering::Relaxed) || !FAILED.swap(false, Ordering::Acquire) {
+        return None;
+    }
+    FAILURE.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
 
 /// Adds an endpoint, as long as that lives.
 pub(crate) fn add(endpoint: &Arc<SharedEndpoint>) {

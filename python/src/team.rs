@@ -2,7 +2,7 @@
 
 use crate::bytes::{Chunk, buffer, chunks, joined, writable};
 use crate::error::raised;
-use crate::hook::waiting;
+use crate::hook::{Limit, waiting};
 use crate::job::world;
 use clump::Team;
 use clump::op::{And, Max, Min, Number, Op, Or, Product, Sum, Xor};
@@ -23,7 +23,7 @@ impl NativeTeam {
     fn run<R: Send>(
         &self,
         py: Python<'_>,
-        timeout: Option<f64>,
+        timeout: Limit,
         collective: impl FnOnce(&Team) -> clump_am::Result<R>,
     ) -> PyResult<R> {
         let world = world()?;
@@ -87,47 +87,37 @@ impl NativeTeam {
     }
 
     /// Returns once all have called it.
-    #[pyo3(signature = (timeout=None))]
-    fn barrier(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+    #[pyo3(signature = (timeout=Limit::NONE))]
+    fn barrier(&self, py: Python<'_>, timeout: Limit) -> PyResult<()> {
         self.run(py, timeout, Team::barrier)
     }
 
     /// Takes part in a collective that this rank cannot execute; the others fail with the reason.
     fn decline(&self, py: Python<'_>, why: &str) -> PyResult<()> {
-        self.run(py, None, |team| team.decline(&why))
+        self.run(py, Limit::NONE, |team| team.decline(&why))
     }
 
     /// Returns all ranks' words.
-    #[pyo3(signature = (word, timeout=None))]
-    fn all_gather_word(
-        &self,
-        py: Python<'_>,
-        word: u64,
-        timeout: Option<f64>,
-    ) -> PyResult<Vec<u64>> {
+    #[pyo3(signature = (word, timeout=Limit::NONE))]
+    fn all_gather_word(&self, py: Python<'_>, word: u64, timeout: Limit) -> PyResult<Vec<u64>> {
         self.run(py, timeout, |team| team.all_gather(word))
     }
 
     /// Returns all ranks' bytes.
-    #[pyo3(signature = (parts, timeout=None))]
-    fn all_gather(
-        &self,
-        py: Python<'_>,
-        parts: Parts<'_>,
-        timeout: Option<f64>,
-    ) -> PyResult<Py<PyList>> {
+    #[pyo3(signature = (parts, timeout=Limit::NONE))]
+    fn all_gather(&self, py: Python<'_>, parts: Parts<'_>, timeout: Limit) -> PyResult<Py<PyList>> {
         let mine = one_joined(&parts)?;
         buffers(py, self.run(py, timeout, |team| team.all_gather_bytes(&mine))?)
     }
 
     /// Returns all ranks' bytes at `root`; `None` elsewhere.
-    #[pyo3(signature = (root, parts, timeout=None))]
+    #[pyo3(signature = (root, parts, timeout=Limit::NONE))]
     fn gather(
         &self,
         py: Python<'_>,
         root: usize,
         parts: Parts<'_>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<Option<Py<PyList>>> {
         let mine = one_joined(&parts)?;
         let all = self.run(py, timeout, |team| team.gather_bytes(root, &mine))?;
@@ -135,13 +125,13 @@ impl NativeTeam {
     }
 
     /// Returns the bytes that `root` gives.
-    #[pyo3(signature = (root, parts, timeout=None))]
+    #[pyo3(signature = (root, parts, timeout=Limit::NONE))]
     fn broadcast(
         &self,
         py: Python<'_>,
         root: usize,
         parts: Parts<'_>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<Py<PyAny>> {
         let mut bytes = one_joined(&parts)?;
         let bytes = self.run(py, timeout, |team| {
@@ -165,38 +155,38 @@ impl NativeTeam {
     }
 
     /// Returns this rank's bytes of those that `root` gives.
-    #[pyo3(signature = (root, parts, timeout=None))]
+    #[pyo3(signature = (root, parts, timeout=Limit::NONE))]
     fn scatter(
         &self,
         py: Python<'_>,
         root: usize,
         parts: Vec<Parts<'_>>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<Py<PyAny>> {
         let all = all_joined(&parts)?;
         Ok(buffer(py, self.run(py, timeout, |team| team.scatter_bytes(root, &all))?)?.unbind())
     }
 
     /// Gives bytes to each rank, and returns what they give to this one.
-    #[pyo3(signature = (parts, timeout=None))]
+    #[pyo3(signature = (parts, timeout=Limit::NONE))]
     fn all_to_all(
         &self,
         py: Python<'_>,
         parts: Vec<Parts<'_>>,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<Py<PyList>> {
         let all = all_joined(&parts)?;
         buffers(py, self.run(py, timeout, |team| team.all_to_all_bytes(&all))?)
     }
 
     /// Combines all ranks' arrays, element by element, in place.
-    #[pyo3(signature = (array, op, timeout=None))]
+    #[pyo3(signature = (array, op, timeout=Limit::NONE))]
     fn all_reduce(
         &self,
         py: Python<'_>,
         array: &Bound<'_, PyUntypedArray>,
         op: &str,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<()> {
         let dtype = array.dtype();
         let (at, bytes) = writable(array)?;
@@ -231,13 +221,13 @@ impl NativeTeam {
     }
 
     /// Divides the team; returns this rank's part, `None` if it is in none.
-    #[pyo3(signature = (color, key, timeout=None))]
+    #[pyo3(signature = (color, key, timeout=Limit::NONE))]
     fn split(
         &self,
         py: Python<'_>,
         color: Option<u64>,
         key: u64,
-        timeout: Option<f64>,
+        timeout: Limit,
     ) -> PyResult<Option<Self>> {
         let part = self.run(py, timeout, |team| team.split(color, key))?;
         Ok(part.map(|part| Self { part: Some(part) }))

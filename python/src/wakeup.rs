@@ -1,13 +1,17 @@
 //! Wake-ups of event loops: an eventfd that every message rings which this rank takes in, and the
-//! wait of a thread that takes messages in while a loop sleeps on it.
+//! wait of a thread that takes messages in while a loop sleeps on it. Messages of the program's own
+//! endpoints ring it, too, and stay where they are: their handlers run in the loop's thread.
 
 use crate::error::{FailureKind, failure, raised};
-use crate::job::world;
+use crate::job::{joined, world};
+use crate::open_endpoints;
+use clump_am::{Pollable, polled};
 use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use pyo3::prelude::*;
 use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// True once the waiting thread is to end.
 static ENDS: AtomicBool = AtomicBool::new(false);
@@ -38,7 +42,71 @@ impl NativeAlarm {
     }
 
     fn clear(&self) -> bool {
+        WATCH.rung.store(false, Ordering::Release);
         self.0.clear()
+    }
+}
+
+static WATCH: Watch = Watch { rung: AtomicBool::new(false) };
+
+/// View that the watching thread has of the program's own endpoints.
+#[derive(Debug)]
+struct Watch {
+    /// True from a ring for what waits at an endpoint until the loop is awake.
+    rung: AtomicBool,
+}
+
+impl Watch {
+    fn anything_new(&self) -> bool {
+        let mut any = false;
+        open_endpoints::for_each(|endpoint| any |= polled(endpoint).anything_waiting());
+        any && !self.rung.load(Ordering::Acquire)
+    }
+}
+
+impl Pollable for Watch {
+    fn poll_once(&self) -> clump_am::Result<usize> {
+        let Some(world) = joined() else { return Ok(0) };
+        if self.anything_new() && !self.rung.swap(true, Ordering::AcqRel) {
+            world.mailbox().ring();
+        }
+        Ok(0)
+    }
+
+    fn poll_thoroughly(&self) -> clump_am::Result<usize> {
+        self.poll_once()
+    }
+
+    fn housekeeping(&self) -> clump_am::Result<()> {
+        Ok(())
+    }
+
+    fn in_bundle(&self) -> bool {
+        false
+    }
+
+    fn force_network_poll(&self) {}
+
+    fn activity(&self) -> u64 {
+        0
+    }
+
+    fn arm_notifications(&self) {
+        open_endpoints::for_each(|endpoint| polled(endpoint).arm_notifications());
+    }
+
+    fn request_room(&self) {}
+
+    fn due_in(&self) -> Option<Duration> {
+        let mut due = None;
+        open_endpoints::for_each(|endpoint| {
+            due = due.into_iter().chain(polled(endpoint).due_in()).min();
+        });
+        due
+    }
+
+    fn anything_waiting(&self) -> bool {
+        self.anything_new()
     }
 }
 
@@ -46,6 +114,7 @@ impl NativeAlarm {
 #[pyfunction]
 pub(crate) fn watch(py: Python<'_>) -> PyResult<()> {
     let world = world()?;
+    clump_am::poll_also(&WATCH);
     py.detach(|| world.endpoint().poll_until(|| ENDS.load(Ordering::Acquire))).map_err(raised)
 }
 

@@ -1,9 +1,10 @@
 //! Calls of the package about the job as a whole, and its messages.
 
 use crate::bytes::{buffer, chunks};
-use crate::error::{FailureKind, failure, raised};
-use crate::hook::{refuse_in_call, settle, waiting};
+use crate::error::{FailureKind, failure, is_timeout, raised};
+use crate::hook::{Limit, refuse_in_call, settle, waiting};
 use crate::job::{forked, joined, open, world};
+use crate::open_endpoints;
 use pyo3::prelude::*;
 
 /// Joins the job, if this process has not: the calling thread owns global arrays from then on.
@@ -13,7 +14,7 @@ pub(crate) fn join(py: Python<'_>) -> PyResult<(usize, usize, usize, usize)> {
     if clump_os::forked::is_child() {
         return Err(forked());
     }
-    waiting(py, None, open)?.map_err(raised)?;
+    waiting(py, Limit::NONE, open)?.map_err(raised)?;
     let clump = world()?.clump();
     let node = clump.node_of(clump.rank()).unwrap_or_default();
     Ok((clump.rank(), clump.nranks(), node, clump.nnodes()))
@@ -33,18 +34,19 @@ pub(crate) fn node_of(rank: usize) -> PyResult<Option<usize>> {
 
 /// Returns once all ranks have called it, and everything that any rank began before has happened.
 #[pyfunction]
-#[pyo3(signature = (timeout=None))]
-pub(crate) fn barrier(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+#[pyo3(signature = (timeout=Limit::NONE))]
+pub(crate) fn barrier(py: Python<'_>, timeout: Limit) -> PyResult<()> {
     let world = world()?;
     let owner = world.owner()?;
+    waiting(py, timeout, || owner.pgas.all_store_sync())?.map_err(raised)?;
     owner.begun.set(0);
-    waiting(py, timeout, || owner.pgas.all_store_sync())?.map_err(raised)
+    Ok(())
 }
 
 /// Waits until the updates that this rank began have happened.
 #[pyfunction]
-#[pyo3(signature = (timeout=None))]
-pub(crate) fn sync(py: Python<'_>, timeout: Option<f64>) -> PyResult<()> {
+#[pyo3(signature = (timeout=Limit::NONE))]
+pub(crate) fn sync(py: Python<'_>, timeout: Limit) -> PyResult<()> {
     settle(py, world()?, timeout)
 }
 
@@ -72,42 +74,40 @@ pub(crate) fn begin_phase(name: &str) -> PyResult<NativePhase> {
 #[pyfunction]
 pub(crate) fn poll(py: Python<'_>) -> PyResult<usize> {
     let world = world()?;
-    let polled = waiting(py, None, || {
-        let handled = world.endpoint().poll_network()?;
+    let polled = waiting(py, Limit::NONE, || {
+        let mut handled = world.endpoint().poll_network()?;
+        handled += open_endpoints::poll_each(|endpoint| endpoint.poll_once())?;
         if let Ok(owner) = world.owner() {
             owner.pgas.poll()?;
         }
-        Ok::<_, clump::Error>(handled + crate::hook::run_calls(world))
+        Ok::<_, clump::Error>(handled + crate::hook::run_calls(world)?)
     })?;
-    polled.map_err(raised)
+    let handled = polled.map_err(raised)?;
+    open_endpoints::take_failure().map_or(Ok(handled), Err)
 }
 
 /// Handles messages and remote calls for so many seconds.
 #[pyfunction]
 pub(crate) fn serve(py: Python<'_>, seconds: f64) -> PyResult<()> {
     let world = world()?;
-    let served = waiting(py, Some(seconds), || world.endpoint().poll_until(|| false))?;
+    let served = waiting(py, Limit::after(seconds), || world.endpoint().poll_until(|| false))?;
     match served.map_err(raised) {
-        Err(error) if error.is_instance(py, &timeout_class(py)?) => Ok(()),
+        Err(error) if is_timeout(py, &error) => Ok(()),
         other => other,
     }
-}
-
-fn timeout_class(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("clump._errors")?.getattr("ClumpTimeout")
 }
 
 /// Sends bytes to a rank: an object (kind 0), a call (1), a call without an answer (2) or an
 /// answer (3). Also inside remote calls.
 #[pyfunction]
-#[pyo3(signature = (dest, kind, tag, parts, timeout=None))]
+#[pyo3(signature = (dest, kind, tag, parts, timeout=Limit::NONE))]
 pub(crate) fn send(
     py: Python<'_>,
     dest: usize,
     kind: u32,
     tag: i64,
     parts: Vec<Bound<'_, PyAny>>,
-    timeout: Option<f64>,
+    timeout: Limit,
 ) -> PyResult<()> {
     let world = world()?;
     let dest = world.dest(dest)?;
@@ -122,12 +122,12 @@ pub(crate) fn send(
 
 /// Waits for an object of this source and tag (`None`: any); returns source, tag and bytes.
 #[pyfunction]
-#[pyo3(signature = (source=None, tag=None, timeout=None))]
+#[pyo3(signature = (source=None, tag=None, timeout=Limit::NONE))]
 pub(crate) fn recv(
     py: Python<'_>,
     source: Option<u32>,
     tag: Option<i64>,
-    timeout: Option<f64>,
+    timeout: Limit,
 ) -> PyResult<(u32, i64, Py<PyAny>)> {
     let world = world()?;
     if let Some(source) = source {
@@ -164,6 +164,14 @@ pub(crate) fn probe(
     Ok(world()?.mailbox().find(source, tag))
 }
 
+/// Drops the answer to a call that nobody waits for, whenever it comes.
+#[pyfunction]
+pub(crate) fn forget_answer(number: i64) {
+    if let Some(world) = joined() {
+        world.mailbox().forget_answer(number);
+    }
+}
+
 /// Returns true if the answer to a call has come.
 #[pyfunction]
 pub(crate) fn has_answer(number: i64) -> PyResult<bool> {
@@ -172,12 +180,12 @@ pub(crate) fn has_answer(number: i64) -> PyResult<bool> {
 
 /// Waits for the answer to a call at rank `peer`.
 #[pyfunction]
-#[pyo3(signature = (number, peer, timeout=None))]
+#[pyo3(signature = (number, peer, timeout=Limit::NONE))]
 pub(crate) fn answer(
     py: Python<'_>,
     number: i64,
     peer: u32,
-    timeout: Option<f64>,
+    timeout: Limit,
 ) -> PyResult<Py<PyAny>> {
     let world = world()?;
     let waited = waiting(py, timeout, || {
@@ -200,8 +208,11 @@ pub(crate) fn leave(py: Python<'_>, together: bool) -> PyResult<()> {
         return Ok(());
     }
     let Some(world) = joined() else { return Ok(()) };
+    if let Some(failure) = open_endpoints::take_failure() {
+        return Err(failure);
+    }
     let met = match world.owner() {
-        Ok(owner) if together => waiting(py, None, || owner.pgas.all_store_sync())?,
+        Ok(owner) if together => waiting(py, Limit::NONE, || owner.pgas.all_store_sync())?,
         _ => Ok(()),
     };
     // A rank that died or left ends the job; its own report is the launcher's.

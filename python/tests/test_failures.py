@@ -122,6 +122,98 @@ os._exit(0)
     assert run(BEGIN + body, n=2, good=False).out.count("ended:") == 3
 
 
+def test_a_wait_for_updates_that_was_given_up_is_made_by_the_next_call(run):
+    body = """
+i = int(np.flatnonzero([t.owner(i) != w.rank for i in range(10)])[0])
+t.add(i, 1)
+for _ in range(2):
+    for call in (lambda: w.sync(timeout=0.001), lambda: t.gather([i], timeout=0.001),
+                 lambda: w.barrier(timeout=0.001) if w.rank == 9 else w.sync(timeout=0.001)):
+        try: call()
+        except clump.ClumpTimeout as error: print('ended', error.op, flush=True)
+assert lock.acquire(timeout=0.001) is False
+w.sync()
+assert lock.acquire(timeout=99)
+lock.release()
+w.barrier()
+assert t[i] >= 1
+print('right')
+"""
+    # A message of 200 ms: no limit of a millisecond can be kept.
+    job = run(BEGIN + body, n=2, nodes=2, options=("--emu", "L=+200ms"))
+    assert job.out.count("ended sync") == 8 and job.out.count("ended gather") == 4, job
+    assert job.out.count("right") == 2, job
+
+
+HANDLERS = """
+import clump, os, signal, sys, threading
+w = clump.world()
+ep = clump.Endpoint()
+dests = [ep.map(name) for name in w.allgather(ep.name)]
+@ep.handler(1)
+def boom(token, words, payload): raise ValueError('boom')
+@ep.handler(2)
+def stop(token, words, payload): raise KeyboardInterrupt
+@clump.handler
+def exits(): sys.exit(3)
+@clump.handler
+def interrupted(): raise KeyboardInterrupt
+w.barrier()
+"""
+
+#: What rank 0 does to rank 1, and the exit code of the job.
+IN_HANDLERS = {
+    "a handler raises": ("ep.request(dests[1], 1)", "w.recv(0)", 1),
+    "a handler raises at the end": ("ep.request(dests[1], 1); w.send(1, 1)", "w.recv(0)", 1),
+    "a handler raises in a barrier": ("ep.request(dests[1], 1)", "w.barrier()", 1),
+    "a handler is interrupted": ("ep.request(dests[1], 2)", "w.recv(0)", 130),
+    "a call exits": ("clump.start(exits, 1)", "w.recv(0)", 3),
+    "a call is interrupted": ("clump.start(interrupted, 1)", "w.recv(0)", 130),
+}
+
+
+@pytest.mark.parametrize("place", IN_HANDLERS)
+def test_what_a_handler_raises_ends_its_rank_and_nobody_hangs(run, place):
+    does, waits, code = IN_HANDLERS[place]
+    body = f"if w.rank == 0:\n    {does}\n    w.barrier()\n    w.recv(1)\n{waits}\n"
+    job = run(HANDLERS + body, n=2, good=False, seconds=20)
+    assert job.code == code, job
+    if code == 1:
+        assert "rank 1 of 2 fails" in job.err and "ValueError: boom" in job.err, job
+
+
+def test_a_caller_hears_that_its_call_has_ended_the_rank(run):
+    body = """
+if w.rank == 0:
+    try: clump.call(exits, 1)
+    except clump.RemoteError as error: print('heard', type(error.__cause__).__name__, flush=True)
+else:
+    try: w.recv(0)
+    except SystemExit as error: print('exits', error.code, flush=True)
+w.barrier()
+"""
+    job = run(HANDLERS + body, n=2, seconds=20)
+    assert sorted(job.out.split()) == ["3", "SystemExit", "exits", "heard"], job
+
+
+def test_an_exception_of_a_thread_names_its_rank(run):
+    body = "threading.Thread(target=lambda: 1 / 0).start()\nw.barrier()\n"
+    job = run(HANDLERS + body, n=2, seconds=20)
+    assert job.err.count("a thread of rank") == 2 and job.err.count("ZeroDivisionError") == 2, job
+
+
+def test_a_wait_is_interrupted_whichever_thread_imported_clump(run):
+    body = """
+import importlib, signal, sys, threading
+thread = threading.Thread(target=importlib.import_module, args=('clump',)); thread.start(); thread.join()
+w = sys.modules['clump'].world()
+threading.Timer(0.05, lambda: signal.raise_signal(signal.SIGINT)).start()
+try: w.recv(timeout=30)
+except KeyboardInterrupt: print('interrupted', flush=True)
+"""
+    assert run(body, n=1).out.split() == ["interrupted"]
+
+
 def test_a_child_by_fork_is_refused(run):
     body = """
 pid = os.fork()

@@ -1,6 +1,7 @@
 """Executor and Cluster: clients whose ranks are processes of their own."""
 
 import concurrent.futures
+import glob
 import os
 import signal
 import subprocess
@@ -17,6 +18,17 @@ def f(x): return x * x
 with clump.Executor(4) as e:
     print(sum(e.map(f, range(100))))
 """
+
+
+class Odd(Exception):
+    """An exception that can be pickled, and not read."""
+
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+def odd():
+    raise Odd(1, 2)
 
 
 def test_the_second_example_of_the_manual_needs_no_guard(tmp_path):
@@ -82,6 +94,52 @@ def test_coroutines_await_calls(executor):
         return await asyncio.gather(*(loop.run_in_executor(executor, abs, -i) for i in range(20)))
 
     assert asyncio.run(main()) == list(range(20))
+
+
+def test_large_arguments_and_results_hold_nobody_up(executor):
+    # Larger than any buffer of a socket, in both directions at once, several ahead.
+    sizes = [3_000_000 + at for at in range(8)]
+    for got, size in zip(executor.map(bytes, sizes, chunksize=1), sizes):
+        assert len(got) == size
+    blocks = [bytes(size) for size in sizes]
+    assert list(executor.map(bytes.upper, blocks, chunksize=1)) == blocks
+
+
+def test_an_exception_that_cannot_be_read_has_its_traceback(executor):
+    with pytest.raises(clump.RemoteError, match="(?s)in odd.*Odd: 1"):
+        executor.submit(odd).result(20)
+    assert executor.submit(abs, -3).result(20) == 3
+
+
+def test_only_calls_that_had_begun_count_against_a_worker_that_dies(tmp_path):
+    # One call kills each worker that executes it; those that wait behind it are executed, once.
+    with clump.Executor(3) as executor:
+        fatal = executor.submit(os._exit, 9)
+        behind = [executor.submit(abs, -at) for at in range(20)]
+        assert [future.result(30) for future in behind] == list(range(20))
+        with pytest.raises(concurrent.futures.BrokenExecutor, match="two workers"):
+            fatal.result(30)
+
+
+def test_calls_that_were_submitted_are_executed_before_the_process_ends(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import clump, pathlib, sys\n"
+        "e = clump.Executor(2)\n"
+        "for at in range(6): e.submit(pathlib.Path(sys.argv[1], str(at)).touch)\n"
+    )
+    folder = tmp_path / "touched"
+    folder.mkdir()
+    before = set(glob.glob("/tmp/clump-*"))
+    done = subprocess.run([sys.executable, str(script), str(folder)], timeout=60)
+    assert done.returncode == 0 and len(list(folder.iterdir())) == 6
+    assert set(glob.glob("/tmp/clump-*")) <= before
+
+
+def test_a_process_that_is_killed_leaves_no_folder(tmp_path):
+    script = "import clump, os, signal\ne = clump.Executor(1)\nos.kill(os.getpid(), signal.SIGKILL)"
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert done.returncode == -signal.SIGKILL and not list(tmp_path.iterdir())
 
 
 def test_a_worker_that_dies_is_survived():

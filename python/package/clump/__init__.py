@@ -45,7 +45,6 @@ if _native.VERSION != __version__:
         f"clump: the package is version {__version__}, and its extension module {_native.VERSION}: "
         "files of two installations are mixed. pip install --force-reinstall clump-runtime"
     )
-_native.note_main_thread()
 
 from ._errors import (  # noqa: E402
     ClumpError,

@@ -12,6 +12,11 @@ _USAGE = """usage: python -m clump run [OPTIONS] script.py [ARGUMENTS]
        python -m clump doctor|lab|stats|top ... (commands of the launcher: --help)
        python -m clump cc|c++ prog.c -o prog (the compiler, or $CLUMP_CC, $CLUMP_CXX)"""
 
+#: Options of `clump run` that take no value; those of one letter have a long form, too.
+FLAGS = {
+    "-h", "--help", "-V", "--version", "-v", "--verbose",
+    "--dry-run", "--json", "--label", "--netns", "--stage", "--stats",
+}
 #: Compilers: the variable that names another, the one by default, and words of ours.
 _COMPILERS = {"cc": ("CLUMP_CC", "cc", []), "c++": ("CLUMP_CXX", "c++", ["-std=gnu++20"])}
 
@@ -26,10 +31,25 @@ def command(arguments):
     if arguments and arguments[0] in _COMPILERS:
         return compiler(arguments[0], arguments[1:])
     if arguments[:1] == ["run"]:
-        for at, argument in enumerate(arguments):
-            if argument in ("-m", "-c") or argument.endswith(".py"):
-                return [_path(), *arguments[:at], sys.executable, "-m", "clump._rank", *arguments[at:]]
+        at = _program(arguments)
+        if at < len(arguments) and (arguments[at] in ("-m", "-c") or arguments[at].endswith(".py")):
+            return [_path(), *arguments[:at], sys.executable, "-m", "clump._rank", *arguments[at:]]
     return [_path(), *arguments]
+
+
+def _program(arguments):
+    """Returns where the program stands behind `run` and its options."""
+    at = 1
+    while at < len(arguments):
+        word = arguments[at]
+        if word == "--":
+            return at + 1
+        if not word.startswith("-") or word in ("-m", "-c"):
+            return at
+        # `-n4` and `--nodes=4` have their values with them.
+        alone = word in FLAGS or "=" in word or (word[1] != "-" and len(word) > 2)
+        at += 1 if alone else 2
+    return at
 
 
 def compiler(name, arguments):

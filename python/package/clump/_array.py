@@ -8,25 +8,26 @@ from . import _native
 from ._world import world
 
 
-def zeros(shape, dtype="f8", spread="block"):
+def zeros(shape, dtype="f8", spread="block", *, timeout=None):
     """Allocates a global array of zeros: a collective.
 
     `spread` is "block" (one block for each rank), "cyclic" (element by element), or a number of
-    elements (blocks of so many, around all ranks). `shape` is a length or a tuple; indexes and
-    ranges address elements of the flattened array.
+    elements (blocks of so many, around all ranks). `shape` is a length or a tuple. One index, a
+    vector of them and a range address elements of the flattened array; a tuple of indexes, or of
+    vectors, one for each dimension, as NumPy has it.
     """
-    return GlobalArray(shape, dtype, spread)
+    return GlobalArray(shape, dtype, spread, timeout=timeout)
 
 
-def empty(shape, dtype="f8", spread="block"):
+def empty(shape, dtype="f8", spread="block", *, timeout=None):
     """Allocates a global array, as `zeros` does: memory of other ranks is always zeroed."""
-    return GlobalArray(shape, dtype, spread)
+    return GlobalArray(shape, dtype, spread, timeout=timeout)
 
 
 class GlobalArray:
     """Elements at all ranks. Made by `clump.zeros`."""
 
-    def __init__(self, shape, dtype, spread):
+    def __init__(self, shape, dtype, spread, *, timeout=None):
         w = world()
         dtype = np.dtype(dtype)
         shape = (int(shape),) if np.isscalar(shape) else tuple(int(n) for n in shape)
@@ -46,7 +47,7 @@ class GlobalArray:
         else:
             raise ValueError(f'spread is "block", "cyclic" or a number of elements, not {spread!r}')
         kind = ord(dtype.kind) if dtype.isnative and dtype.kind in "iuf" else ord("V")
-        self._a = _native.NativeArray(size, dtype, kind, dtype.itemsize, block)
+        self._a = _native.NativeArray(size, dtype, (kind, dtype.itemsize), block, timeout)
         self._words = kind != ord("V") and (dtype.kind != "f" or dtype.itemsize in (4, 8))
         self._w = w
         self.shape = shape
@@ -94,6 +95,8 @@ class GlobalArray:
 
     def _indexes(self, key):
         """Returns contiguous indexes, and the shape of the result."""
+        if isinstance(key, tuple):
+            key = self._flattened(key)
         if isinstance(key, slice):
             indexes = np.arange(*key.indices(self.size), dtype=np.int64)
             return indexes, indexes.shape
@@ -111,14 +114,43 @@ class GlobalArray:
             flat = flat.astype(np.int64)
         return flat, array.shape
 
+    def _flattened(self, key):
+        """Returns the flat indexes of a tuple of indexes, one for each dimension."""
+        if len(key) != len(self.shape):
+            raise IndexError(f"{len(key)} indexes for an array of {len(self.shape)} dimensions")
+        parts = [np.asarray(part) for part in key]
+        if any(part.dtype.kind not in "iu" for part in parts):
+            raise TypeError("the indexes of a tuple are integers, or arrays of them")
+        flat = np.int64(0)
+        for at, (part, length) in enumerate(zip(parts, self.shape)):
+            wrong = part[(part < -length) | (part >= length)]
+            if wrong.size:
+                raise IndexError(
+                    f"index {wrong.flat[0]} is out of bounds for dimension {at} of {length} elements"
+                )
+            part = part.astype(np.int64)
+            flat = flat * length + np.where(part < 0, part + length, part)
+        return flat
+
     def _values(self, values, shape, *, exact=False):
-        """Returns contiguous values of this type: one, or one for each index."""
+        """Returns contiguous aligned values of this type: one, or one for each index."""
         array = np.asarray(values)
         if array.dtype != self.dtype:
             array = _converted(array, self.dtype)
         if array.size == 1 and not exact:
-            return np.ascontiguousarray(array).reshape(-1)
-        return np.ascontiguousarray(np.broadcast_to(array, shape)).reshape(-1)
+            array = array.reshape(1)
+        else:
+            array = np.broadcast_to(array, shape)
+        return np.require(array, None, ["C", "A"]).reshape(-1)
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("elements of other ranks are copied: use local")
+        all = self.get().reshape(self.shape)
+        return all if dtype is None else all.astype(dtype)
+
+    def __iter__(self):
+        return iter(np.asarray(self))
 
     def __getitem__(self, key):
         if type(key) is int and self._words:
@@ -132,10 +164,13 @@ class GlobalArray:
     def gather(self, indexes, *, out=None, timeout=None):
         """Reads elements by their indexes; `out` is an array for them."""
         flat, shape = self._indexes(indexes)
-        place = np.empty(flat.shape, self.dtype) if out is None else out
-        self._a.gather(flat, place if out is None else out.reshape(-1), timeout)
         if out is not None:
+            if not out.flags.c_contiguous:
+                raise ValueError("out must be contiguous (C order)")
+            self._a.gather(flat, out.reshape(-1), timeout)
             return out
+        place = np.empty(flat.shape, self.dtype)
+        self._a.gather(flat, place, timeout)
         place = place.reshape(shape)
         return place[()] if shape == () else place
 

@@ -119,10 +119,17 @@ class Cluster:
 
     def _outputs(self, code, ranks):
         replies, interrupts = self._execute(code, ranks)
-        texts = {rank: value[0] for rank, (_, value, _) in replies.items()}
+        texts = {rank: text for rank, (*_, text) in replies.items()}
         if interrupts:
             raise KeyboardInterrupt("the cell was interrupted at all ranks")
-        for rank, (good, value, trace) in sorted(replies.items()):
+        values = {}
+        for rank, (good, body, trace, _) in sorted(replies.items()):
+            try:
+                values[rank] = pickle.loads(body)
+            except BaseException as error:
+                values[rank] = None
+                trace = trace or f"the value cannot be read: {error!r}"
+                good = False
             if not good:
                 error = CellError(
                     f"rank {rank} fails:\n{trace}",
@@ -130,9 +137,9 @@ class Cluster:
                     outputs=[texts[r] for r in sorted(texts)],
                     remote_traceback=trace,
                 )
-                cause = value[1] if isinstance(value[1], BaseException) else None
+                cause = values[rank] if isinstance(values[rank], BaseException) else None
                 raise error from cause
-        return texts, {rank: value[1] for rank, (_, value, _) in replies.items()}
+        return texts, values
 
     def run(self, code, *, ranks=None, show=True):
         """Executes code at all ranks, or some; prints what they print, by rank. Returns their

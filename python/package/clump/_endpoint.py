@@ -53,8 +53,8 @@ class Endpoint:
 
     A message has up to eight words, integers from 0 to 2**64 - 1, and a payload of up to
     `max_payload` bytes. Handlers run in the thread that waits or polls, in any wait of clump; they
-    may reply and request by their token, and may not wait. What a handler raises, the next call of
-    the endpoint raises. Messages that cannot be delivered come back (`on_returned`).
+    may reply and request by their token, and may not wait. What a handler raises, the wait raises
+    that ran it. Messages that cannot be delivered come back (`on_returned`).
     """
 
     def __init__(self, tag=0):
@@ -122,6 +122,13 @@ class Endpoint:
             except ClumpTimeout:
                 if end is not None and time.monotonic() >= end and not until():
                     raise
+
+    async def arrival(self, until):
+        """Waits as `wait(until)` does, in a coroutine: others of its event loop run meanwhile.
+        Handlers run in the loop's thread."""
+        from . import _awaits
+
+        await _awaits.until(until)
 
     def drain(self, timeout=None):
         """Waits until all requests of this endpoint have been handled or have come back."""

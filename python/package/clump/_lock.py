@@ -16,11 +16,11 @@ class Lock:
     Ranks that wait form a queue and send nothing. What its holder wrote is there for the next one.
     """
 
-    def __init__(self):
+    def __init__(self, *, timeout=None):
         global _sets
         number = world()._next("lock")
         if number >= _sets:
-            _sets = _native.export_locks()
+            _sets = _native.export_locks(timeout)
         self._native = _native.NativeLock(number)
 
     def acquire(self, timeout=None):

@@ -1,6 +1,8 @@
 """Remote calls: functions of a name, executed at another rank while that waits or polls."""
 
 import itertools
+import pickle
+import threading
 import time
 
 from . import _codec, _native
@@ -11,6 +13,7 @@ _numbers = itertools.count(1)
 _OBJECT, _CALL, _ONE_WAY, _ANSWER = range(4)
 #: Calls whose functions are not registered yet: a rank may be behind its callers.
 _early = []
+_early_lock = threading.Lock()
 _EARLY_SECONDS = 5.0
 
 
@@ -29,9 +32,7 @@ def handler(function=None, *, name=None):
         return lambda function: handler(function, name=name)
     key = name or getattr(function, "__qualname__", None) or repr(function)
     known = _handlers.get(key)
-    if known is not None and getattr(known, "__code__", known) is not getattr(
-        function, "__code__", function
-    ):
+    if known is not None and not _may_replace(known, function):
         raise ValueError(f"a remote function of the name {key!r} is registered; give another name=")
     _handlers[key] = function
     if _early:
@@ -41,6 +42,17 @@ def handler(function=None, *, name=None):
     except AttributeError:
         pass
     return function
+
+
+def _may_replace(known, function):
+    """Returns true for another registration of a function, and for the next execution of a cell."""
+    old, new = (getattr(each, "__code__", each) for each in (known, function))
+    if old is new:
+        return True
+    import os
+
+    files = [getattr(code, "co_filename", "") for code in (old, new)]
+    return all(file and not os.path.exists(file) for file in files)
 
 
 def _name(function):
@@ -73,10 +85,17 @@ class PendingCall:
             yield from _awaits.until(lambda: _native.has_answer(self._number)).__await__()
         return self.wait()
 
+    def __del__(self):
+        if self._answer is None:
+            try:
+                _native.forget_answer(self._number)
+            except (AttributeError, TypeError):
+                pass  # at the end of the process
+
     def wait(self, timeout=None):
         """Waits for the result; an exception of the function is raised here as RemoteError."""
         if self._answer is None:
-            self._answer = _codec.loads(_native.answer(self._number, self._rank, timeout))
+            self._answer = _read(_native.answer(self._number, self._rank, timeout))
         good, value, trace = self._answer
         if good:
             return value
@@ -85,8 +104,22 @@ class PendingCall:
         raise error from (value if isinstance(value, BaseException) else None)
 
 
+def _read(data):
+    """Returns an answer: whether the call was good, its value or exception, and the traceback."""
+    try:
+        good, value, trace = _codec.loads(data)
+    except BaseException as error:
+        return False, error, f"its result cannot be read here: {error!r}"
+    if good:
+        return good, value, trace
+    try:
+        return good, pickle.loads(value), trace
+    except BaseException:
+        return good, None, trace
+
+
 def start(function, rank, *args, **kwargs):
-    """Begins a remote call; `wait()` of what it returns gives the result."""
+    """Begins a remote call; `wait()` of what it returns gives the result, with a limit if wanted."""
     name, number = _name(function), next(_numbers)
     _native.send(rank, _CALL, number, _codec.dumps((name, args, kwargs)))
     return PendingCall(number, rank, name)
@@ -109,10 +142,12 @@ def dispatch(source, kind, number, data):
     except BaseException as error:
         if kind == _ONE_WAY:
             raise
-        _answer(source, number, (False, error, _trace(error)))
+        _refuse(source, number, error)
         return
     if name not in _handlers:
-        _early.append((time.monotonic() + _EARLY_SECONDS, source, kind, number, name, args, kwargs))
+        ends = time.monotonic() + _EARLY_SECONDS
+        with _early_lock:
+            _early.append((ends, source, kind, number, name, args, kwargs))
         _native.note_early(True)
         return
     _execute(source, kind, number, name, args, kwargs)
@@ -120,13 +155,16 @@ def dispatch(source, kind, number, data):
 
 def retry():
     """Executes calls whose functions have been registered meanwhile; others end with an error."""
-    calls, now = _early[:], time.monotonic()
-    _early.clear()
+    now = time.monotonic()
+    with _early_lock:
+        calls = _early[:]
+        _early.clear()
     for ends, *call in calls:
         if call[3] in _handlers or now > ends:
             _execute(*call)
         else:
-            _early.append((ends, *call))
+            with _early_lock:
+                _early.append((ends, *call))
     _native.note_early(bool(_early))
 
 
@@ -139,19 +177,29 @@ def _execute(source, kind, number, name, args, kwargs):
     except BaseException as error:
         if kind == _ONE_WAY:
             raise
-        _answer(source, number, (False, error, _trace(error)))
+        _refuse(source, number, error)
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            # It is this rank that is to end: the caller hears of it, and the wait here raises it.
+            raise
         return
-    if kind != _ONE_WAY:
-        _answer(source, number, (True, value, None))
-
-
-def _answer(source, number, answer):
+    if kind == _ONE_WAY:
+        return
     try:
-        parts = _codec.dumps(answer)
+        parts = _codec.dumps((True, value, None))
     except BaseException as error:
-        trace = _trace(error) if answer[0] else answer[2]
-        parts = _codec.dumps((False, None, trace))
+        _refuse(source, number, error)
+        return
     _native.send(source, _ANSWER, number, parts)
+
+
+def _refuse(source, number, error):
+    """Answers a call with its exception: pickled by itself, since it may be one that cannot be read
+    where the call came from."""
+    try:
+        body = pickle.dumps(error)
+    except BaseException:
+        body = pickle.dumps(None)
+    _native.send(source, _ANSWER, number, _codec.dumps((False, body, _trace(error))))
 
 
 def _trace(error):

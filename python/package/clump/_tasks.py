@@ -19,9 +19,11 @@ import sys
 import tempfile
 import threading
 import time
+import weakref
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 
 from ._errors import RemoteError, StartError
+from ._links import Link
 
 #: True in workers, which execute the client's script up to where it makes workers.
 in_worker = False
@@ -48,7 +50,7 @@ def _main():
     }
 
 
-def _dumps(obj):
+def dumps(obj):
     """Encodes functions and arguments; by cloudpickle if the program has set it."""
     encoder = sys.modules["clump"].__dict__.get("pickle", pickle)
     return encoder.dumps(obj, protocol=5)
@@ -101,6 +103,8 @@ class _Ranks:
                 deliver_challenge(connection, key)
                 answer_challenge(connection, key)
                 self.connections.append(connection)
+        # All are here: nothing is left behind from now on, however this process ends.
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _check_start(self, ends):
         code = self.job.poll()
@@ -116,7 +120,7 @@ class _Ranks:
         order = sorted(range(len(hellos)), key=lambda at: hellos[at]["rank"])
         self.connections = [self.connections[at] for at in order]
         self.pids = [hellos[at]["pid"] for at in order]
-        first = None if initializer is None else _dumps((initializer, initargs))
+        first = None if initializer is None else dumps((initializer, initargs))
         start = pickle.dumps({"main": _main(), "initializer": first})
         for connection in self.connections:
             connection.send_bytes(start)
@@ -170,10 +174,33 @@ def _failure(error, trace, rank):
 
 
 class _Work:
-    __slots__ = ("body", "futures", "number", "tries")
+    """A chunk of calls. `begun` once their futures are running, `tries`: workers that died of it."""
+
+    __slots__ = ("begun", "body", "futures", "number", "tries")
 
     def __init__(self, number, body, futures):
-        self.number, self.body, self.futures, self.tries = number, body, futures, 0
+        self.number, self.body, self.futures = number, body, futures
+        self.begun, self.tries = False, 0
+
+    def begin(self):
+        """Notes that the calls run; returns false if all of them are cancelled."""
+        if not self.begun:
+            self.begun = any([it.set_running_or_notify_cancel() for it in self.futures])
+        return self.begun
+
+
+#: Executors whose threads run.
+_running = weakref.WeakSet()
+
+
+def _end_all():
+    """At the end of the process: calls that were submitted are executed before."""
+    for executor in list(_running):
+        executor.shutdown()
+
+
+# As concurrent.futures does: before the interpreter waits for threads, and before `atexit`.
+threading._register_atexit(_end_all)
 
 
 class Executor(concurrent.futures.Executor):
@@ -202,6 +229,7 @@ class Executor(concurrent.futures.Executor):
         os.set_blocking(self._wake_write, False)
         self._thread = threading.Thread(target=self._serve, name="clump.Executor", daemon=True)
         self._thread.start()
+        _running.add(self)
 
     def _put(self, body, futures):
         with self._lock:
@@ -213,15 +241,17 @@ class Executor(concurrent.futures.Executor):
         self._wake()
 
     def _wake(self):
-        try:
-            os.write(self._wake_write, b"x")
-        except (BlockingIOError, OSError):
-            pass  # a wake-up is there already, or the thread has ended
+        with self._lock:
+            try:
+                if self._wake_write is not None:
+                    os.write(self._wake_write, b"x")
+            except BlockingIOError:
+                pass  # a wake-up is there already
 
     def submit(self, fn, /, *args, **kwargs):
         """Begins a call; returns its future."""
         future = concurrent.futures.Future()
-        self._put(_dumps((fn, [(args, kwargs)])), [future])
+        self._put(dumps((fn, [(args, kwargs)])), [future])
         return future
 
     def map(self, fn, *iterables, timeout=None, chunksize=None):
@@ -236,7 +266,7 @@ class Executor(concurrent.futures.Executor):
         for at in range(0, len(calls), chunksize):
             chunk = calls[at : at + chunksize]
             mine = [concurrent.futures.Future() for _ in chunk]
-            self._put(_dumps((fn, chunk)), mine)
+            self._put(dumps((fn, chunk)), mine)
             futures += mine
         ends = None if timeout is None else time.monotonic() + timeout
 
@@ -256,10 +286,12 @@ class Executor(concurrent.futures.Executor):
         with self._lock:
             self._closing = True
             if cancel_futures:
-                for work in self._queue:
+                # Calls of a worker that has died run, although they are in the queue.
+                waiting = [work for work in self._queue if not work.begun]
+                self._queue = collections.deque(work for work in self._queue if work.begun)
+                for work in waiting:
                     for future in work.futures:
                         future.cancel()
-                self._queue.clear()
         self._wake()
         if wait and self._thread is not threading.current_thread():
             self._thread.join()
@@ -269,67 +301,80 @@ class Executor(concurrent.futures.Executor):
         with self._lock:
             while self._queue:
                 work = self._queue.popleft()
-                if work.tries:
-                    return work
-                live = [future.set_running_or_notify_cancel() for future in work.futures]
-                if any(live):
+                if work.begin():
                     return work
         return None
 
     def _serve(self):
-        workers = dict(enumerate(self._ranks.connections))
-        begun = {rank: {} for rank in workers}
+        links = {rank: Link(each) for rank, each in enumerate(self._ranks.connections)}
+        begun = {rank: {} for rank in links}
         selector = selectors.DefaultSelector()
         selector.register(self._wake_read, selectors.EVENT_READ, None)
-        for rank, connection in workers.items():
-            selector.register(connection.fileno(), selectors.EVENT_READ, rank)
+        for rank, link in links.items():
+            selector.register(link.fd, selectors.EVENT_READ, rank)
         try:
             while True:
-                self._hand_out(workers, begun, selector)
+                self._hand_out(links, begun, selector)
                 with self._lock:
                     idle = not self._queue and not any(begun.values())
-                    if (self._closing and idle) or not workers:
+                    if (self._closing and idle) or not links:
                         break
-                for key, _ in selector.select():
+                for rank, link in links.items():
+                    events = selectors.EVENT_WRITE if link.waits else 0
+                    selector.modify(link.fd, selectors.EVENT_READ | events, rank)
+                for key, events in selector.select():
                     if key.data is None:
                         os.read(self._wake_read, 4096)
-                    elif key.data in workers:
-                        self._take(key.data, workers, begun, selector)
+                    elif key.data in links:
+                        self._exchange(key.data, events, links, begun, selector)
         except BaseException as error:  # an error of this file: nobody may wait for it for ever
             self._break(f"the executor failed: {error!r}", begun)
         else:
-            if not workers:
+            if not links:
                 self._break("all workers have died", begun)
         finally:
+            _running.discard(self)
             selector.close()
             self._ranks.end()
-            os.close(self._wake_read)
-            os.close(self._wake_write)
+            with self._lock:
+                os.close(self._wake_read)
+                os.close(self._wake_write)
+                self._wake_write = None
 
-    def _hand_out(self, workers, begun, selector):
+    def _hand_out(self, links, begun, selector):
         for ahead in range(1, _AHEAD + 1):
-            for rank in list(workers):
-                if rank in workers and len(begun[rank]) < ahead:
+            for rank in list(links):
+                if rank in links and len(begun[rank]) < ahead:
                     work = self._next()
                     if work is None:
                         return
                     begun[rank][work.number] = work
                     try:
-                        workers[rank].send_bytes(pickle.dumps(("task", work.number, work.body)))
-                    except (ConnectionError, OSError):
-                        self._lose(rank, workers, begun, selector)
+                        links[rank].send(pickle.dumps(("task", work.number, work.body)))
+                    except OSError:
+                        self._lose(rank, links, begun, selector)
 
-    def _take(self, rank, workers, begun, selector):
+    def _exchange(self, rank, events, links, begun, selector):
+        """Sends to a worker, and takes its results, as far as that goes now."""
         try:
-            number, good, value, trace = pickle.loads(workers[rank].recv_bytes())
-        except (EOFError, ConnectionError, OSError):
-            self._lose(rank, workers, begun, selector)
+            if events & selectors.EVENT_WRITE:
+                links[rank].push()
+            messages = links[rank].receive() if events & selectors.EVENT_READ else []
+        except (EOFError, OSError):
+            self._lose(rank, links, begun, selector)
             return
+        for message in messages:
+            number, *reply = pickle.loads(message)
+            self._finish(begun[rank].pop(number), rank, reply)
+
+    def _finish(self, work, rank, reply):
+        """Completes the futures of a work by its reply."""
+        good, body, trace, _ = reply
+        try:
+            value = pickle.loads(body)
         except BaseException as error:
-            # A result whose class cannot be loaded here; its number is unknown: the oldest.
-            number = next(iter(begun[rank]))
-            good, value, trace = False, error, f"the result cannot be read: {error!r}"
-        work = begun[rank].pop(number)
+            value, trace = None, trace or f"the result cannot be read: {error!r}"
+            good = False
         failure = None if good else _failure(value, trace, rank)
         for at, future in enumerate(work.futures):
             if future.cancelled():
@@ -339,25 +384,26 @@ class Executor(concurrent.futures.Executor):
             else:
                 future.set_exception(failure)
 
-    def _lose(self, rank, workers, begun, selector):
+    def _lose(self, rank, links, begun, selector):
         """Gives a dead worker's calls to others; those that killed two workers fail."""
-        selector.unregister(workers[rank].fileno())
-        workers.pop(rank).close()
-        again, lost = [], []
-        for work in begun[rank].values():
-            work.tries += 1
-            (again if work.tries < 2 else lost).append(work)
+        selector.unregister(links[rank].fd)
+        links.pop(rank).close()
+        works = list(begun[rank].values())
         begun[rank] = {}
-        for work in lost:
-            why = "a worker died while it executed this call, and a second one, too"
-            self._fail(work, why)
+        # The first one ran, and those behind it had not begun.
+        if works:
+            works[0].tries += 1
+            if works[0].tries == 2:
+                self._fail(works.pop(0), "two workers died while they executed this call")
         with self._lock:
-            self._queue.extendleft(reversed(again))
+            self._queue.extendleft(reversed(works))
 
     def _fail(self, work, why):
         for future in work.futures:
-            if not future.done():
+            try:
                 future.set_exception(concurrent.futures.BrokenExecutor(why))
+            except concurrent.futures.InvalidStateError:
+                pass  # it is over, or cancelled
 
     def _break(self, why, begun):
         with self._lock:

@@ -37,12 +37,14 @@ def _trace(error):
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
 
 
-def _encoded(number, good, value, trace):
-    """Returns a reply; of a value that cannot be pickled, the reason."""
+def _encoded(number, good, value, trace, output=""):
+    """Returns a reply: number, whether the work was done, the pickled value or exception, the
+    traceback, and what was printed. A value that cannot be pickled is a failure with the reason."""
     try:
-        return pickle.dumps((number, good, value, trace), protocol=5)
+        body = _tasks.dumps(value)
     except BaseException as error:
-        return pickle.dumps((number, False, None, trace or _trace(error)), protocol=5)
+        good, body, trace = False, pickle.dumps(None), trace or _trace(error)
+    return pickle.dumps((number, good, body, trace, output), protocol=5)
 
 
 class _Worker:
@@ -92,10 +94,10 @@ class _Worker:
         if not good:
             value = error
         try:
-            pickle.dumps(value)
+            _tasks.dumps(value)
         except BaseException:
             value = repr(value) if good else None
-        return _encoded(number, good, (out.getvalue(), value), trace)
+        return _encoded(number, good, value, trace, out.getvalue())
 
     def serve(self):
         """Executes what comes until the client goes."""

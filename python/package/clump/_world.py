@@ -30,6 +30,29 @@ def _is_array(obj):
     return numpy is not None and type(obj) is numpy.ndarray
 
 
+def _stored(out, value):
+    """Returns a result, in the array `out` if there is one."""
+    if out is None:
+        return value
+    shape = _numpy().shape(value)
+    if out.shape != shape:
+        raise ValueError(f"out is of shape {out.shape}, and the result of {shape}")
+    _numpy().copyto(out, value, casting="same_kind")
+    return out
+
+
+def _rows(out, encoded):
+    """Returns decoded objects: a list, or the array `out`, a row for each."""
+    objs = [_codec.loads(data) for data in encoded]
+    if out is None:
+        return objs
+    if len(out) != len(objs):
+        raise ValueError(f"out has {len(out)} rows for {len(objs)} ranks")
+    for row, obj in enumerate(objs):
+        _stored(out[row : row + 1], _numpy().asarray(obj)[None])
+    return out
+
+
 class Team:
     """Ranks that execute collectives together, all in the same order."""
 
@@ -67,26 +90,28 @@ class Team:
         """Returns once all ranks of the team have called it."""
         self._native.barrier(timeout)
 
-    def bcast(self, obj, root=0, *, timeout=None):
-        """Returns the object of `root` at all ranks; `obj` of others is not used."""
+    def bcast(self, obj, root=0, *, out=None, timeout=None):
+        """Returns the object of `root` at all ranks; `obj` of others is not used. `out` is an array
+        for it, here and in the other collectives: with one row for each rank where they return a
+        list."""
         self._check_root(root)
         mine = self._encoded(lambda: _codec.dumps(obj)) if self.rank == root else []
         data = self._native.broadcast(root, mine, timeout)
-        return obj if self.rank == root else _codec.loads(data)
+        return _stored(out, obj if self.rank == root else _codec.loads(data))
 
-    def gather(self, obj, root=0, *, timeout=None):
+    def gather(self, obj, root=0, *, out=None, timeout=None):
         """Returns the objects of all ranks, by rank, at `root`; `None` elsewhere."""
         self._check_root(root)
         mine = self._encoded(lambda: _codec.dumps(obj))
         all = self._native.gather(root, mine, timeout)
-        return None if all is None else [_codec.loads(data) for data in all]
+        return None if all is None else _rows(out, all)
 
-    def allgather(self, obj, *, timeout=None):
+    def allgather(self, obj, *, out=None, timeout=None):
         """Returns the objects of all ranks, by rank."""
         mine = self._encoded(lambda: _codec.dumps(obj))
-        return [_codec.loads(data) for data in self._native.all_gather(mine, timeout)]
+        return _rows(out, self._native.all_gather(mine, timeout))
 
-    def scatter(self, objs, root=0, *, timeout=None):
+    def scatter(self, objs, root=0, *, out=None, timeout=None):
         """Returns this rank's object of the sequence that `root` gives, one for each rank."""
         self._check_root(root)
 
@@ -96,9 +121,9 @@ class Team:
             return [_codec.dumps(obj) for obj in objs]
 
         parts = self._encoded(encode) if self.rank == root else []
-        return _codec.loads(self._native.scatter(root, parts, timeout))
+        return _stored(out, _codec.loads(self._native.scatter(root, parts, timeout)))
 
-    def alltoall(self, objs, *, timeout=None):
+    def alltoall(self, objs, *, out=None, timeout=None):
         """Gives `objs[i]` to rank `i`; returns what the ranks give to this one, by rank."""
 
         def encode():
@@ -106,7 +131,7 @@ class Team:
                 raise ValueError(f"{len(objs)} objects were given for {self.size} ranks")
             return [_codec.dumps(obj) for obj in objs]
 
-        return [_codec.loads(data) for data in self._native.all_to_all(self._encoded(encode), timeout)]
+        return _rows(out, self._native.all_to_all(self._encoded(encode), timeout))
 
     def allreduce(self, obj, op="sum", *, out=None, timeout=None):
         """Combines all ranks' objects; all get the same.
@@ -131,8 +156,9 @@ class Team:
                 raise ValueError(
                     f"out is {place.dtype}{place.shape}, and the array {obj.dtype}{obj.shape}"
                 )
-            if not (place.flags.c_contiguous and place.flags.writeable):
-                raise ValueError("out must be contiguous and writable")
+            flags = place.flags
+            if not (flags.c_contiguous and flags.writeable and flags.aligned):
+                raise ValueError("out must be contiguous, writable and aligned")
             if op in ("and", "or", "xor") and obj.dtype.kind == "f":
                 raise TypeError(f"{op} is for integers, not {obj.dtype}")
             return place
@@ -155,23 +181,23 @@ class Team:
         self._native.all_reduce(place.reshape(-1), op, timeout)
         return place
 
-    def reduce(self, obj, op="sum", root=0, *, timeout=None):
+    def reduce(self, obj, op="sum", root=0, *, out=None, timeout=None):
         """Combines all ranks' objects at `root`, as `allreduce` does; `None` elsewhere."""
         self._check_root(root)
         if _is_array(obj) and op in OPS and _reducible(obj.dtype):
             result = self.allreduce(obj, op, timeout=timeout)
-            return result if self.rank == root else None
+            return _stored(out, result) if self.rank == root else None
         all = self.gather(obj, root, timeout=timeout)
-        return None if all is None else _folded(all, op)
+        return None if all is None else _stored(out, _folded(all, op))
 
-    def scan(self, obj, op="sum", *, timeout=None):
+    def scan(self, obj, op="sum", *, out=None, timeout=None):
         """Combines the objects of all ranks up to this one, in the order of ranks."""
-        return _folded(self.allgather(obj, timeout=timeout)[: self.rank + 1], op)
+        return _stored(out, _folded(self.allgather(obj, timeout=timeout)[: self.rank + 1], op))
 
-    def exscan(self, obj, op="sum", *, timeout=None):
+    def exscan(self, obj, op="sum", *, out=None, timeout=None):
         """Combines the objects of all ranks before this one; `None` at rank 0."""
         before = self.allgather(obj, timeout=timeout)[: self.rank]
-        return _folded(before, op) if before else None
+        return _stored(out, _folded(before, op)) if before else None
 
     def split(self, color, key=0, *, timeout=None):
         """Divides the team: ranks of one `color` (0 or more) form a team, in the order of `key`,
@@ -268,7 +294,8 @@ class World(Team):
         return _codec.loads(data), source, tag
 
     async def arrival(self, source=None, tag=None):
-        """Waits as `recv` does, in a coroutine: others of its event loop run meanwhile."""
+        """Waits as `recv` does, in a coroutine: others of its event loop run meanwhile. A limit is
+        `asyncio.wait_for`'s."""
         from . import _awaits
 
         while True:
@@ -366,6 +393,9 @@ def _leave():
     except ClumpError:
         # What ended another rank is the launcher's to report.
         os._exit(1)
+    except BaseException as error:  # of a handler
+        sys.excepthook(type(error), error, error.__traceback__)
+        os._exit(1)
 
 
 def _report_failures(rank, nranks):
@@ -391,6 +421,15 @@ def _report_failures(rank, nranks):
             os._exit(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
     sys.excepthook = hook
+    of_threads = threading.excepthook
+
+    def thread_hook(given):
+        # As in Python, the end of a thread does not end the program.
+        if given.exc_type is not SystemExit:
+            sys.stderr.write(f"clump: a thread of rank {rank} of {nranks} fails:\n")
+        of_threads(given)
+
+    threading.excepthook = thread_hook
 
 
 def _own(trace):

@@ -37,7 +37,7 @@ def _opened():
         _open = True
 
 
-def empty(shape, dtype="f8", home="block"):
+def empty(shape, dtype="f8", home="block", *, timeout=None):
     """Allocates an array of zeros that all ranks share: a collective.
 
     `home` says which node keeps a page: "block", "cyclic", "first-write", or a node's number.
@@ -49,8 +49,8 @@ def empty(shape, dtype="f8", home="block"):
     shape = (int(shape),) if np.isscalar(shape) else tuple(int(n) for n in shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"negative lengths: {shape}")
-    name, node = (home, 0) if isinstance(home, str) else ("node", int(home))
-    return _native.alloc(dtype, list(shape), dtype.itemsize, name, node)
+    home = (home, 0) if isinstance(home, str) else ("node", int(home))
+    return _native.alloc(dtype, list(shape), dtype.itemsize, home, timeout)
 
 
 zeros = empty
@@ -81,9 +81,9 @@ class Locks:
         with locks[3]: ...
     """
 
-    def __init__(self, count=1):
+    def __init__(self, count=1, *, timeout=None):
         _opened()
-        self._native = _native.NativeHeapLocks(count)
+        self._native = _native.NativeHeapLocks(count, timeout)
         self._count = count
 
     def __len__(self):
@@ -98,8 +98,8 @@ class Locks:
 class Lock:
     """One lock of the heap, as `Locks` has many."""
 
-    def __init__(self):
-        self._locks = Locks(1)
+    def __init__(self, *, timeout=None):
+        self._locks = Locks(1, timeout=timeout)
 
     def __enter__(self):
         self._locks._native.acquire(0)

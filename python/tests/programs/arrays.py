@@ -99,6 +99,46 @@ refused(OverflowError, "do not fit", lambda: clump.zeros(4, "i1").add([0], 1000)
 refused(TypeError, "no update", lambda: clump.zeros(4, "c16").add([0], 1))
 refused(TypeError, "cannot be in memory", lambda: clump.zeros(4, object))
 refused(ValueError, "spread", lambda: clump.zeros(4, "i4", "diagonal"))
+# Values and places anywhere in memory, in any order.
+unaligned = np.frombuffer(bytearray(25), "f8", 3, offset=1)
+assert not unaligned.flags.aligned
+if w.rank == 0:
+    unaligned[:] = 1, 2, 3
+    g[4:7] = unaligned
+    g[[7, 8, 9]] = unaligned
+    g.add([7, 8, 9], unaligned)
+w.barrier()
+assert g[[4, 5, 6, 7, 8, 9]].tolist() == [1, 2, 3, 2, 4, 6]
+refused(ValueError, "aligned", lambda: g.gather([1, 2, 3], out=unaligned))
+refused(ValueError, "contiguous", lambda: g.gather([[1, 2], [3, 4]], out=np.zeros((2, 2), order="F")))
+refused(TypeError, "contiguous", lambda: g.get(0, 5, out=np.zeros(10)[::2]))
+assert [float(x) for x in g] == g[:].tolist() and np.asarray(g).shape == (10,)
+
+# A tuple of indexes means one for each dimension.
+grid = clump.zeros((4, 5), "i8", "cyclic")
+if w.rank == w.size - 1:
+    grid[:] = np.arange(20)
+w.barrier()
+model = np.arange(20).reshape(4, 5)
+assert grid[2, 3] == 13 and grid[-1, -5] == 15 and (np.asarray(grid) == model).all()
+assert (grid[[0, 1], [2, 3]] == model[[0, 1], [2, 3]]).all()
+assert (grid[np.arange(4)[:, None], np.arange(5)] == model).all()
+assert [row.tolist() for row in grid] == model.tolist()
+refused(IndexError, "dimension 1", lambda: grid[0, 5])
+refused(IndexError, "3 indexes for an array of 2", lambda: grid[0, 1, 2])
+refused(TypeError, "tuple", lambda: grid[0, :])
+w.barrier()
+grid[w.rank % 4, np.arange(5)] = -1
+w.barrier()
+assert (np.asarray(grid)[: w.size] == -1).all()
+w.barrier()
+
+# Errors say which operation failed.
+refused(clump.ClumpTimeout, "limit", lambda: w.recv(timeout=0.01))
+try:
+    w.recv(timeout=0.01)
+except clump.ClumpError as error:
+    assert error.op == "recv", error.op
 view = g.local
 refused(BufferError, "views of this array", g.free)
 del view

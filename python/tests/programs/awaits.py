@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import threading
 import time
 
 import clump
@@ -72,6 +73,28 @@ async def idle():
     return time.process_time() - began
 
 
+ep = clump.Endpoint()
+names = w.allgather(ep.name)
+heard, threads = [], set()
+
+
+@ep.handler(1)
+def hear(token, words, payload):
+    threads.add(threading.current_thread())
+    heard.append(words[0])
+
+
+async def endpoints():
+    """Handlers of an endpoint run in the loop's thread, when its messages come."""
+    right = ep.map(names[after])
+    for turn in range(30):
+        ep.request(right, 1, turn)
+        await asyncio.wait_for(ep.arrival(lambda turn=turn: len(heard) > turn), 60)
+    assert heard == list(range(30)) and threads == {threading.main_thread()}
+
+
+w.barrier()
+asyncio.run(endpoints())
 asyncio.run(calls())
 asyncio.run(messages())
 w.barrier()

@@ -80,6 +80,41 @@ for function, words, cause in ((bad, ("q",), "KeyError"), (unsendable, (), "pick
         assert cause in str(error) and error.rank == after, error
     else:
         raise AssertionError(function)
+
+
+# An exception that cannot be read here is one all the same, with the traceback, as often as wanted.
+class Odd(Exception):
+    def __init__(self, one, two):
+        super().__init__(one)
+
+
+@clump.handler
+def odd():
+    raise Odd(1, 2)
+
+
+begun = clump.start(odd, after)
+for _ in range(2):
+    try:
+        begun.wait()
+    except clump.RemoteError as error:
+        assert "in odd" in str(error) and "Odd: 1" in str(error), error
+    else:
+        raise AssertionError("odd")
+
+# Answers that nobody waits for are dropped when they come.
+for _ in range(50):
+    clump.start(double, after, 1)
+assert clump.call(double, after, 1) == 2
+assert not clump._native.has_answer(begun._number + 1)
+
+# A cell that is executed again replaces its functions.
+for factor in (1, 3):
+    cell = f"@clump.handler\ndef cell(x): return {factor} * x\n"
+    exec(compile(cell, "<cell>", "exec"))
+w.barrier()
+assert clump.call("cell", after, 5) == 15
+w.barrier()
 try:
     clump.call(print, after)
 except ValueError as error:
@@ -103,6 +138,22 @@ for call in (lambda: d["none"], lambda: d.pop("none"), lambda: d.__delitem__("no
         pass
     else:
         raise AssertionError("there is no such key")
+
+w.barrier()
+assert len(d) == 1 + 50 * w.size and dict(d.items())[0, 3] == 3 and "n" in list(d)
+w.barrier()
+if w.rank == 0:
+    d.clear()
+w.barrier()
+assert len(d) == 0 and d.get("n", timeout=60) is None
+d.free()
+try:
+    d.get("n")
+except ValueError as error:
+    assert "freed" in str(error)
+else:
+    raise AssertionError("a dictionary that was freed")
+w.barrier()
 
 lock = clump.Lock()
 other = clump.Lock()

@@ -64,8 +64,8 @@ fn main() -> Result<()> {
 }
 
 /// Has each rank send a message to each rank of other nodes, and waits for at most `limit_ns` until
-/// its memory is `begun` and no more than `most` bytes for each. Returns the number of them, and the
-/// private bytes before the endpoint is closed.
+/// its memory is `begun` and no more than `most` bytes for each. Returns the number of them, and
+/// the private bytes before the endpoint is closed.
 fn talk_to_others(
     cl: &clump::Clump,
     begun: u64,
