@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-CASES = {"night": 60}.get(os.environ.get("CLUMP_TEST_TIER"), 8)
+CASES = {"night": 100}.get(os.environ.get("CLUMP_TEST_TIER"), 10)
 N = 37
 RUNNER = """
 import clump, json, sys
@@ -19,6 +19,7 @@ import numpy as np
 w = clump.world()
 steps = json.load(open(sys.argv[1]))
 spread, dtype = steps[0]
+reads = []
 g, d = clump.zeros(37, dtype, spread), clump.Dict()
 for rank, op, where, values in steps[1:]:
     if rank % w.size == w.rank:
@@ -36,14 +37,23 @@ for rank, op, where, values in steps[1:]:
             d[where[0]] = values[0]
         elif op == 'ddel':
             d.pop(where[0], None)
+        elif op == 'dadd':
+            d.add(where[0], values[0])
+        elif op == 'dmany':
+            d.update(zip(where, values))
+        elif op == 'ddefault':
+            d.setdefault(where[0], values[0])
+        elif op == 'dclear':
+            d.clear()
+        elif op == 'dread':
+            reads.append([d.get_many(where, -1), len(d), where[0] in d, sorted(d.items())])
         else:
             g.update(where, np.array(values, dtype), op)
     w.barrier()
 whole = g[:].tolist()
-parts = w.gather(dict(d.local))
+reads = w.gather(reads)
 if w.rank == 0:
-    merged = {k: v for part in parts for k, v in part.items()}
-    print(json.dumps([whole, sorted(merged.items())]))
+    print(json.dumps([whole, sorted(d.items()), [len(each) for each in reads], sum(reads, [])]))
 w.barrier()
 g.free()
 """
@@ -55,7 +65,8 @@ indexes = st.lists(st.integers(-N, N - 1), min_size=1, max_size=12)
 def steps(draw):
     dtype = draw(st.sampled_from(["i8", "i4", "u4", "i2", "u1", "f8", "f4"]))
     spread = draw(st.sampled_from(["block", "cyclic", 2, 5]))
-    ops = ["set", "slice", "local", "one", "dset", "ddel", "add", "min", "max"]
+    ops = ["set", "slice", "local", "one", "add", "min", "max"]
+    ops += ["dset", "ddel", "dadd", "dmany", "ddefault", "dclear", "dread", "dread"]
     ops += [] if dtype[0] == "f" else ["and", "or", "xor"]
     program = [[spread, dtype]]
     for _ in range(draw(st.integers(3, 14))):
@@ -72,6 +83,7 @@ def steps(draw):
 
 def expected(program):
     (_, dtype), model, pairs = program[0], np.zeros(N, program[0][1]), {}
+    reads = [[] for _ in range(4)]
     functions = {
         "add": np.add,
         "min": np.minimum,
@@ -92,11 +104,24 @@ def expected(program):
             pairs[where[0]] = values[0]
         elif op == "ddel":
             pairs.pop(where[0], None)
+        elif op == "dadd":
+            pairs[where[0]] = pairs.get(where[0], 0) + values[0]
+        elif op == "dmany":
+            pairs.update(zip(where, values))
+        elif op == "ddefault":
+            pairs.setdefault(where[0], values[0])
+        elif op == "dclear":
+            pairs.clear()
+        elif op == "dread":
+            found = [pairs.get(key, -1) for key in where]
+            items = sorted([k, v] for k, v in pairs.items())
+            reads[rank % 4].append([found, len(pairs), where[0] in pairs, items])
         elif op == "local":
             model[places(program[0][0], rank)] += np.array(1, dtype)
         else:
             functions[op].at(model, where, given_values)
-    return [model.tolist(), sorted([k, v] for k, v in pairs.items())]
+    counts = [len(each) for each in reads]
+    return [model.tolist(), sorted([k, v] for k, v in pairs.items()), counts, sum(reads, [])]
 
 
 def places(spread, rank, ranks=4):
