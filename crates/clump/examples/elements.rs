@@ -1,0 +1,84 @@
+//! Times of operations on elements of an array that is spread over all ranks, by random indexes:
+//! `clump run -n 2 target/release/examples/elements`. Prints a line of JSON, in seconds.
+
+use clump::pgas::{Layout, Pgas, Spread};
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Elements of the array.
+const ELEMENTS: usize = 1 << 20;
+/// Indexes of a vector.
+const INDEXES: usize = 1_000_000;
+/// Operations on one element.
+const SINGLE: usize = 100_000;
+const ROUNDS: usize = 5;
+
+type Failed = Box<dyn std::error::Error>;
+
+/// Returns the median time of a round, which begins with a barrier.
+fn timed(gas: &Pgas, mut round: impl FnMut() -> Result<(), Failed>) -> Result<f64, Failed> {
+    let mut seconds = Vec::new();
+    for _ in 0..ROUNDS {
+        gas.all_store_sync()?;
+        let began = Instant::now();
+        round()?;
+        seconds.push(began.elapsed().as_secs_f64());
+    }
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds[ROUNDS / 2])
+}
+
+/// Returns random indexes.
+fn indexes(mut state: u64) -> Vec<usize> {
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize % ELEMENTS
+    };
+    (0..INDEXES).map(|_| next()).collect()
+}
+
+/// Prints the times of vectors of indexes, and of single elements at this rank.
+fn measure(gas: &Pgas, table: &Spread<i64>, rank: usize) -> Result<(), Failed> {
+    let all = indexes(0x9e37_79b9_7f4a_7c15 ^ rank as u64);
+    let mut out = vec![0; INDEXES];
+    let add = timed(gas, || Ok(all.iter().try_for_each(|&at| table.at(at).add(1))?))?;
+    let gather = timed(gas, || Ok(table.gather(&all, &mut out)?))?;
+    let scatter = timed(gas, || {
+        all.iter().zip(&out).try_for_each(|(&at, &value)| table.at(at).put(value))?;
+        Ok(gas.sync()?)
+    })?;
+    // An element of this rank.
+    let near = rank;
+    let read = timed(gas, || {
+        for _ in 0..SINGLE {
+            black_box(table.at(black_box(near)).read()?);
+        }
+        Ok(())
+    })?;
+    let one = timed(gas, || {
+        for _ in 0..SINGLE {
+            table.at(black_box(near)).add(1)?;
+        }
+        Ok(())
+    })?;
+    gas.all_store_sync()?;
+    if rank == 0 {
+        let [read, one] = [read, one].map(|seconds| seconds / SINGLE as f64);
+        println!(
+            "{{\"add of 1 M\": {add}, \"gather of 1 M\": {gather}, \"scatter of 1 M\": {scatter}, \
+             \"scalar read\": {read}, \"scalar add\": {one}}}"
+        );
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Failed> {
+    let cl = clump::init()?;
+    let gas = cl.pgas()?;
+    let table = gas.spread::<i64>(ELEMENTS, Layout::Cyclic)?;
+    measure(&gas, &table, cl.rank())?;
+    gas.barrier()?;
+    Ok(())
+}
