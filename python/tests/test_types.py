@@ -1,12 +1,22 @@
 """Type stubs name what there is: the extension's names and their parameters, and the package's."""
 
 import ast
+import importlib.util
 import inspect
+import os
 import pathlib
+import subprocess
+import sys
 
 import clump
 import pytest
 from clump import _native
+
+needs_mypy = pytest.mark.skipif(
+    importlib.util.find_spec("mypy") is None, reason="SKIPPED: no mypy here (pip install mypy)"
+)
+#: Where stubs differ from modules: programs set the first; the second is of no use to programs.
+ALLOWED = "clump.pickle\nclump._native.__all__\n"
 
 FOLDER = pathlib.Path(clump.__file__).parent
 
@@ -45,7 +55,7 @@ def test_methods_of_the_extension_have_the_parameters_of_the_stub(name):
         if isinstance(item, ast.ClassDef) and item.name == name
     )
     methods = functions(described.body)
-    del methods["__init__"]
+    methods.pop("__new__", None)
     fields = {item.target.id for item in described.body if isinstance(item, ast.AnnAssign)}
     actual = {name for name in vars(getattr(_native, name)) if not name.startswith("_")}
     assert set(methods) | fields == actual
@@ -67,3 +77,37 @@ def test_public_names_are_in_the_stub():
         elif isinstance(item, ast.AnnAssign):
             named.add(item.target.id)
     assert set(clump.__all__) <= named
+
+
+def checked(*words, folder):
+    """How a program of mypy has ended; nothing is found beside the installed packages."""
+    return subprocess.run(
+        [sys.executable, "-m", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=folder,
+        env={**os.environ, "MYPY_CACHE_DIR": str(folder / "cache")},
+    )
+
+
+@needs_mypy
+def test_stubs_are_those_of_the_modules(tmp_path):
+    allowed = tmp_path / "allowed"
+    allowed.write_text(ALLOWED)
+    done = checked("mypy.stubtest", "clump", "--concise", "--allowlist", allowed, folder=tmp_path)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@needs_mypy
+def test_a_program_with_types_is_checked_strictly(tmp_path):
+    program = pathlib.Path(__file__).parent / "typed_program.py"
+    done = checked("mypy", "--strict", program, folder=tmp_path)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+def test_the_program_with_types_runs(run):
+    pytest.importorskip("typing_extensions", reason="SKIPPED: no typing_extensions here (of mypy)")
+    program = pathlib.Path(__file__).parent / "typed_program.py"
+    job = run(str(program), n=2)
+    assert job.out.count("ok") == 2, job

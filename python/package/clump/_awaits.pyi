@@ -1,0 +1,5 @@
+"""Types of awaitables."""
+
+from collections.abc import Callable
+
+async def until(is_done: Callable[[], object]) -> None: ...

@@ -1,0 +1,19 @@
+"""Types of locks of all ranks."""
+
+from types import TracebackType
+
+from typing_extensions import Self
+
+class Lock:
+    def __init__(self, *, timeout: float | None = None) -> None: ...
+    def acquire(self, timeout: float | None = None) -> bool: ...
+    def release(self) -> None: ...
+    @property
+    def held(self) -> bool: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
