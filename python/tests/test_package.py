@@ -1,5 +1,6 @@
 """The package: what it imports, what it refuses, what it holds."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -151,6 +152,30 @@ def test_pkg_config_finds_the_packages_library(tmp_path):
 def test_commands_of_the_launcher(words):
     done = python("-m", "clump", *words)
     assert done.returncode == 0 and done.stdout, done
+
+
+TRACED = """
+import clump
+w = clump.world()
+w.send([1], (w.rank + 1) % w.size)
+assert w.recv() == [1]
+with w.phase('count'):
+    clump.Dict().add('a')
+w.barrier()
+"""
+
+
+def test_the_lab_shows_the_trace_of_a_job(tmp_path):
+    (tmp_path / "program.py").write_text(TRACED)
+    words = ["run", "-n", "2", "--trace", "trace", "program.py"]
+    done = python("-m", "clump", *words, cwd=tmp_path)
+    assert done.returncode == 0, done
+    done = python("-m", "clump", "lab", "trace", "trace", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done
+    tables = {table["title"]: table["rows"] for table in json.loads(done.stdout)["tables"]}
+    assert [row["name"] for row in tables["rank"]] == ["0", "1"], tables
+    sent = sum(row["figures"][0]["value"] for row in tables["messages"])
+    assert sent >= 2, tables["messages"]
 
 
 def test_exceptions_can_be_pickled():

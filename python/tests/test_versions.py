@@ -11,6 +11,7 @@ import pytest
 
 #: The wheel that this suite tests, as `cargo xtask ci` names it.
 WHEEL = os.environ.get("CLUMP_TEST_WHEEL")
+PROGRAMS = pathlib.Path(__file__).parent / "programs"
 NIGHT = os.environ.get("CLUMP_TEST_TIER") == "night"
 
 PROGRAM = """
@@ -71,6 +72,31 @@ def test_the_wheel_in_a_clean_environment(tmp_path, name):
     # Its own command, in a path without a search path.
     shown = subprocess.run([own.parent / "clump", "--version"], capture_output=True, env={})
     assert shown.returncode == 0, shown
+
+
+def by_age(name):
+    return int(re.search(r"\d+$", name)[0])
+
+
+#: The oldest and the newest interpreter with a lock; `cargo xtask ci` has newer ones in roots of
+#: their own.
+ENDS = sorted((name for name in FOUND if not name.endswith("t")), key=by_age)
+ENDS = sorted({*ENDS[:1], *ENDS[-1:]}, key=by_age)
+
+
+@pytest.mark.skipif(not WHEEL, reason="SKIPPED: CLUMP_TEST_WHEEL names no wheel (cargo xtask ci)")
+@pytest.mark.skipif(not NIGHT, reason="at night: an environment with NumPy for each Python")
+@pytest.mark.parametrize("name", ENDS)
+def test_programs_with_the_numpy_of_each_python(tmp_path, name):
+    own, done = installed(FOUND[name], tmp_path / "environment")
+    assert done.returncode == 0, done
+    words = ["-m", "pip", "install", "--quiet", "--only-binary", ":all:", "numpy"]
+    if subprocess.run([own, *words], capture_output=True, timeout=300).returncode != 0:
+        pytest.skip(f"SKIPPED: pip finds no NumPy for {name}: is there a network?")
+    for program in ("arrays.py", "collectives.py", "messages.py"):
+        command = [own, "-m", "clump", "run", "-n", "2", PROGRAMS / program]
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert ran.returncode == 0 and ran.stdout.count("ok") == 2, ran
 
 
 @pytest.mark.skipif(not WHEEL, reason="SKIPPED: CLUMP_TEST_WHEEL names no wheel (cargo xtask ci)")
