@@ -9,14 +9,20 @@ use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds other distributions: `sh -ec SCRIPT sh TREE TARGET FOLDER PYTHON`.
-const ELSEWHERE: &str = include_str!("python.sh");
+/// Trials beside the suite, at night: the folder's name, and the script, which gets the tree, the
+/// target folder, that folder, Python and the wheel. The last one uses what the second one leaves.
+const ELSEWHERE: [(&str, &str); 3] = [
+    ("python-elsewhere", include_str!("python.sh")),
+    ("python-wheels", include_str!("wheels.sh")),
+    ("python-roots", include_str!("pythons.sh")),
+];
 /// Packages that the build and the suite need.
-const NEEDED: [&str; 4] = ["maturin>=1.9,<2", "numpy", "pytest", "hypothesis"];
+const NEEDED: [&str; 5] = ["maturin>=1.9.4,<2", "numpy", "pytest", "hypothesis", "mypy"];
 
 /// Packages for tests that are skipped without them, installed at night: MPI beside clump,
-/// Jupyter, other installers.
-const FOR_NIGHTS: [&str; 6] = ["mpi4py", "mpich", "nbclient", "ipykernel", "uv", "pipx"];
+/// Jupyter, other installers, what links for older C libraries.
+const FOR_NIGHTS: [&str; 8] =
+    ["mpi4py", "mpich", "nbclient", "ipykernel", "uv", "pipx", "ziglang", "cargo-zigbuild"];
 
 /// Lints, builds, installs and tests the package.
 ///
@@ -64,22 +70,36 @@ pub fn package(site: &Site) -> Result<StepOutcome> {
     if !ended.success || site.tier != Tier::Night {
         return Ok(outcome(ended));
     }
-    Ok(match elsewhere(site, &python, &path)? {
+    Ok(match elsewhere(site, &python, &path, &wheel)? {
         Some(why) => StepOutcome::Failed(why, ended.counts),
         None => outcome(ended),
     })
 }
 
-/// Builds a wheel from a source distribution, and one for ARM, whose launcher is started under
-/// QEMU; returns what went wrong, if anything.
-fn elsewhere(site: &Site, python: &Path, path: &std::ffi::OsStr) -> Result<Option<String>> {
-    let folder = site.scratch()?.join("python-elsewhere");
-    let mut shell = Command::new("sh");
-    shell.args(["-ec", ELSEWHERE, "sh"]).args([&site.root, &site.target, &folder]).arg(python);
-    shell.env("PATH", path).env("CLUMP_PYTHON_PROFILE", "dev");
-    let ended = command::run(&mut shell, BUILD)?;
-    let _ = std::fs::remove_dir_all(folder);
-    Ok((!ended.success).then_some(ended.why))
+/// Executes [`ELSEWHERE`]: wheels of other kinds, and other Pythons; returns what went wrong, if
+/// anything.
+fn elsewhere(
+    site: &Site,
+    python: &Path,
+    path: &std::ffi::OsStr,
+    wheel: &Path,
+) -> Result<Option<String>> {
+    let scratch = site.scratch()?;
+    let mut failed = None;
+    for (name, script) in ELSEWHERE {
+        let mut shell = Command::new("sh");
+        shell.args(["-ec", script, "sh"]).args([&site.root, &site.target, &scratch.join(name)]);
+        shell.args([python, wheel]).env("PATH", path).env("CLUMP_PYTHON_PROFILE", "dev");
+        let ended = command::run(&mut shell, BUILD)?;
+        if !ended.success {
+            failed = Some(format!("{name}: {}", ended.why));
+            break;
+        }
+    }
+    for (name, _) in ELSEWHERE {
+        let _ = std::fs::remove_dir_all(scratch.join(name));
+    }
+    Ok(failed)
 }
 
 /// Runs the suite; its counts are those of its last line.
@@ -133,7 +153,7 @@ fn environment(site: &Site) -> Result<std::result::Result<PathBuf, String>> {
             println!("SKIPPED installing {}: is there a network?", FOR_NIGHTS.join(", "));
         }
     }
-    let has_all = ["-c", "import maturin, numpy, pytest, hypothesis"];
+    let has_all = ["-c", "import maturin, mypy, numpy, pytest, hypothesis"];
     if quiet(&own, &has_all, RUN)?.success {
         return Ok(Ok(own));
     }

@@ -15,22 +15,36 @@ for name in clump/bin/clump clump/lib/libclump.so.1 clump/include/clump.h clump/
 done
 
 arm=aarch64-unknown-linux-gnu
-if ! command -v aarch64-linux-gnu-gcc >/dev/null || ! rustup target list --installed | grep -q $arm; then
+# By zig for the C library of 2018 where that is here, and else by the C compiler for ARM.
+tag=linux
+if "$python" -m ziglang version >/dev/null 2>&1 && command -v cargo-zigbuild >/dev/null; then
+    export CLUMP_PYTHON_MANYLINUX=2_28
+    tag=manylinux_2_28
+else
+    echo "SKIPPED the wheel for ARM's manylinux: no zig here (pip install ziglang cargo-zigbuild)"
+fi
+if [ $tag = linux ] && ! command -v aarch64-linux-gnu-gcc >/dev/null ||
+    ! rustup target list --installed | grep -q $arm; then
     echo "SKIPPED the wheel for ARM: rustup target add $arm; apt-get install gcc-aarch64-linux-gnu"
     exit 0
 fi
 CLUMP_PYTHON_TARGET=$arm CARGO_TARGET_DIR=$target/python-elsewhere wheel "$folder/arm" "$tree/python"
 case $(echo "$folder"/arm/*) in
-    *cp310-abi3-*linux*_aarch64.whl) ;;
+    *cp310-abi3-"$tag"_aarch64.whl) ;;
     *) echo "not a wheel for ARM: $(ls "$folder/arm")"; exit 1 ;;
 esac
 "$python" -m zipfile -e "$folder"/arm/*.whl "$folder/unpacked"
 for file in bin/clump lib/libclump.so.1 _native.abi3.so; do
-    aarch64-linux-gnu-readelf -h "$folder/unpacked/clump/$file" | grep -q AArch64 ||
+    readelf -h "$folder/unpacked/clump/$file" | grep -q AArch64 ||
         { echo "$file is not for ARM"; exit 1; }
+    newest=$(readelf -V "$folder/unpacked/clump/$file" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
+    echo "$file for ARM needs $newest"
+    [ $tag = linux ] ||
+        [ "$(printf 'GLIBC_2.28\n%s\n' "$newest" | sort -V | tail -n 1)" = GLIBC_2.28 ] ||
+        { echo "$file needs a newer C library than the wheel's name says"; exit 1; }
 done
-if ! command -v qemu-aarch64 >/dev/null; then
-    echo "SKIPPED starting the wheel for ARM: no qemu-aarch64 (apt-get install qemu-user)"
+if ! command -v qemu-aarch64 >/dev/null || ! [ -d /usr/aarch64-linux-gnu/lib ]; then
+    echo "SKIPPED starting the wheel for ARM: apt-get install qemu-user libc6-arm64-cross"
     exit 0
 fi
 chmod +x "$folder/unpacked/clump/bin/clump"
