@@ -89,6 +89,7 @@ def main():
     names = public()
     print("# Reference of the Python package\n\n## clump\n")
     print(document(module("__init__")) + "\n")
+    print("\n".join(section("__init__", lambda name: not name.startswith("_"))))
     for place in dict.fromkeys(names.values()):
         print("\n".join(section(place, lambda name: names.get(name) == place)))
     for name in MODULES:

@@ -300,8 +300,6 @@ impl Pollable for Hook {
     }
 
     fn awake(&self) {
-        // The next poll reads the clock.
-        STATE.with(|state| state.polls.set(POLLS - 1));
         if let Some(world) = joined() {
             polled(world.endpoint()).awake();
         }
@@ -316,6 +314,8 @@ impl Pollable for Hook {
     }
 
     fn due_in(&self) -> Option<Duration> {
+        // The first poll after a sleep looks for signals and at the clock.
+        STATE.with(|state| state.polls.set(POLLS - 1));
         let mut own = joined().and_then(|world| polled(world.endpoint()).due_in());
         open_endpoints::for_each(|endpoint| {
             let due = polled(endpoint).due_in();

@@ -75,6 +75,12 @@ WAITS = {
     "call": "w.rank == 0 and signal.pause()\nwhile True: clump.call(f, 0, 1)",
     "gather": "while True: t[np.arange(1000)]",
     "serve": "w.serve(100)",
+    "free": "w.rank == 0 or t.free()\nw.recv()",
+    "endpoint": "clump.Endpoint().wait()",
+    "await": "import asyncio\nasyncio.run(w.arrival())",
+    "barrier of the heap": "from clump import svm\nsvm.empty(9)\nw.rank == 0 or svm.barrier()\nw.recv()",
+    "lock of the heap": "from clump import svm\nheld = svm.Lock()\nif w.rank == 0: held.__enter__()\n"
+    "w.barrier()\nw.rank == 0 or held.__enter__()\nw.recv()",
 }
 
 

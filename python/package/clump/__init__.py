@@ -7,7 +7,8 @@
     t.add(keys, 1); w.barrier(); print(w.rank, t.local.sum())
 
 Start it by `python -m clump run -n 4 hist.py`. Importing does nothing but load: the first call of
-`clump.world()` joins the job.
+`clump.world()`, or `clump.init()`, joins the job. `clump.pickle = cloudpickle`, or any module with
+such a `dumps`, has it encode objects.
 """
 
 import os as _os

@@ -1,6 +1,7 @@
 """A dictionary over all ranks: each key is stored at one rank, its owner."""
 
 import threading
+import types
 import zlib
 
 from . import _remote
@@ -70,6 +71,8 @@ class Dict:
     Each key is at the rank that its hash names (`owner`), which executes operations while it waits
     in clump or polls: a rank that computes for long delays those that need its keys.
     """
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, *, timeout=None):
         self._w = world()

@@ -4,6 +4,7 @@ import itertools
 import pickle
 import threading
 import time
+import types
 
 from . import _codec, _native
 from ._errors import ClumpError, RemoteError
@@ -66,6 +67,8 @@ def _name(function):
 
 class PendingCall:
     """A remote call that was begun."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, number, rank, name):
         self._number, self._rank, self._name = number, rank, name

@@ -1,5 +1,7 @@
 """Objects and arrays between ranks, remote calls, the dictionary, locks."""
 
+import pickle
+
 import clump
 import numpy as np
 
@@ -153,6 +155,24 @@ except ValueError as error:
     assert "freed" in str(error)
 else:
     raise AssertionError("a dictionary that was freed")
+w.barrier()
+
+
+
+# Another module may encode objects; what it makes are pickles.
+class Encoder:
+    encoded = 0
+
+    @staticmethod
+    def dumps(obj, protocol, buffer_callback=None):
+        Encoder.encoded += 1
+        return pickle.dumps(obj, protocol, buffer_callback=buffer_callback)
+
+
+clump.pickle = Encoder
+w.send({"a": np.arange(9)}, after)
+assert (w.recv(before)["a"] == np.arange(9)).all() and Encoder.encoded == 1
+del clump.pickle
 w.barrier()
 
 lock = clump.Lock()
