@@ -78,4 +78,5 @@ pub mod threads_output;
 pub mod threads_print;
 mod threads_timed;
 pub mod token;
+pub mod virtual_time;
 pub mod words;

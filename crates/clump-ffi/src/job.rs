@@ -11,8 +11,9 @@ use crate::status::clump_status as S;
 use crate::thread;
 use clump_am::AsContext;
 use clump_os::sync::{AtomicPtr, Ordering};
+use std::collections::HashMap;
 use std::ffi::c_int;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 /// The job that this process is a rank of. One per process.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub struct JobHandle {
     pub svm: OnceLock<clump::svm::Svm>,
     /// The runtime object of this rank.
     pub runtime: clump::Clump,
+    /// Regions that are executed and measured, by their names.
+    pub sampled: Mutex<HashMap<String, clump::SampledRegion>>,
 }
 
 impl Object for JobHandle {
@@ -101,7 +104,7 @@ pub fn refuse_in_handlers(what: &str) -> Result<()> {
 pub fn join() -> Result<*mut clump_t> {
     let runtime = clump::init()?;
     clump_os::forked::in_children(abandon);
-    let slot = Slot::fill(JobHandle { svm: OnceLock::new(), runtime })?;
+    let slot = Slot::fill(JobHandle { svm: OnceLock::new(), runtime, sampled: Mutex::default() })?;
     STATE.store(1, Ordering::Relaxed);
     CURRENT.store(slot.pointer(), Ordering::Relaxed);
     Ok(slot.pointer())

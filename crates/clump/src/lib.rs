@@ -36,6 +36,7 @@ mod executor;
 mod leave;
 mod recording;
 mod runtime;
+mod sampled_regions;
 
 pub use clump_boot::Error as BootError;
 pub use clump_os::OsError;
@@ -44,6 +45,7 @@ pub use clump_shm::Error as MemoryError;
 pub use clump_shm::job::{Death, DeathCause};
 pub use error::{Error, Result};
 pub use runtime::{Clump, init};
+pub use sampled_regions::SampledRegion;
 
 pub mod am {
     //! Active messages: a message names a handler, which runs at its target and may reply. For

@@ -1,6 +1,7 @@
 //! The runtime object of a process.
 
 use crate::leave::Leave;
+use crate::sampled_regions::{SampledRegion, SampledRegions};
 use crate::{Error, Result};
 use clump_am::{AsContext, ErrorKind, RankContext, Settings};
 use clump_boot::boot::Control;
@@ -31,6 +32,7 @@ struct Inner {
     team: Arc<Team>,
     context: Arc<RankContext>,
     pgas: PgasOptions,
+    regions: Arc<SampledRegions>,
     leave: Leave,
     /// The connection to the agent, which sees it close.
     _control: Option<Control>,
@@ -76,7 +78,8 @@ pub fn init() -> Result<Clump> {
         actor.begin_part();
     }
     let leave = Leave::new(context.clone(), executor);
-    Ok(Clump { inner: Arc::new(Inner { team, context, pgas, leave, _control: control }) })
+    let regions = Arc::default();
+    Ok(Clump { inner: Arc::new(Inner { team, context, pgas, regions, leave, _control: control }) })
 }
 
 /// Creates the memory of a job of one rank.
@@ -471,6 +474,24 @@ impl Clump {
         if let Some(actor) = self.inner.context.actor() {
             actor.give_cost(ns);
         }
+    }
+
+    /// Begins to execute a region of the program that it executes often, `name` for each, and at
+    /// about equal cost. Where time is virtual, `times` executions are measured; `None` is returned
+    /// for those that follow: they are not to be executed, and have cost the mean. Elsewhere every
+    /// one is executed. The region calls nothing of clump, and ends when the value is dropped.
+    ///
+    /// ```no_run
+    /// # let cl = clump::init().unwrap();
+    /// # fn multiply() {}
+    /// for _ in 0..1000 {
+    ///     if let Some(_measured) = cl.sample("multiply", 5) {
+    ///         multiply();
+    ///     }
+    /// }
+    /// ```
+    pub fn sample(&self, name: &str, times: usize) -> Option<SampledRegion> {
+        SampledRegion::begin(&self.inner.context, &self.inner.regions, (name, times))
     }
 
     /// Returns the memory of this rank's node, for tools that come with clump.

@@ -358,6 +358,18 @@ fn collectives() {
 }
 
 #[test]
+fn sampled_regions_in_c_and_cpp() {
+    let source = "tests/c/sampled.cpp";
+    in_all_ways(source, "sampled regions");
+    let Some(shop) = workshop(source) else { return };
+    let program = shop.build(source, Linked::Shared);
+    let options = "-n 3 --nodes 2 --virtual now1997 --cpu fixed:0";
+    let done = Job::of_program(options, &program, ["virtual".into()]).finish();
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    assert_eq!(done.out.matches("sampled regions are right").count(), 3, "{}", done.out);
+}
+
+#[test]
 fn teams() {
     in_all_ways("tests/c/teams.c", "teams");
     of_eight("tests/c/teams.c", "teams");

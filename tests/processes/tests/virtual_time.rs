@@ -70,6 +70,19 @@ fn knobs_make_the_machine_slower() {
 }
 
 #[test]
+fn of_a_sampled_region_some_executions_are_measured_and_the_others_cost_their_mean() {
+    let folder = Folder::new();
+    let machine = machine(&folder, WORKED);
+    // Two executions of 1,000 and 3,000 ns, and three that cost 2,000; each reads the clock twice.
+    // Another rank, another mean: none.
+    let programs = ["c500 m1000:2 m3000:2 c500 m9:2 m9:2 m9:2", "c500 m7000:1 m9:1"];
+    let done = job(&machine, "--cpu fixed:0", &programs).finish();
+    let reads = |regions: u64| regions * 2 * 10;
+    assert_eq!(ends(&done), [1_000 + 10_000 + reads(5), 500 + 14_000 + reads(2)], "{}", done.out);
+    assert!(done.out.contains("1000 3000") && !done.out.contains(" 9"), "{}", done.out);
+}
+
+#[test]
 fn a_traced_run_is_the_same_and_its_trace_has_its_time() {
     let folder = Folder::new();
     let traces = folder.path().join("t");

@@ -38,6 +38,7 @@ pub const HEADERS: &[Header] = &[
             "status.rs",
             "../../clump-ffi/src/job.rs",
             "job.rs",
+            "virtual_time.rs",
             "element.rs",
             TABLE,
         ],

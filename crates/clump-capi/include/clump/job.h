@@ -354,6 +354,51 @@ int clump_emulate(struct clump_t *cl, const char *knobs);
 int clump_all_gather_u64(struct clump_t *cl, uint64_t mine, uint64_t *all);
 
 /**
+ * Returns the time of this rank: nanoseconds since its program began where time is virtual
+ * (`clump run --virtual`), else those of ::clump_wall_ns. 0 on failure. Any thread.
+ */
+uint64_t clump_now_ns(const struct clump_t *cl);
+
+/**
+ * Gives the cost of the computation between the call of clump before this and the next, in
+ * nanoseconds, where time is virtual: it counts instead of what is measured. Costs that are given
+ * before the same call add up. Any thread.
+ */
+int clump_cost(struct clump_t *cl, uint64_t ns);
+
+/**
+ * Begins to execute a region of the program that it executes often, `name` for each, and at about
+ * equal cost. Returns 1 if it is to be executed; ::clump_sample_end follows then. Where time is
+ * virtual, `times` executions are measured, and 0 is returned for those that follow: they are not
+ * to be executed, and have cost the mean. Elsewhere every one is executed. The region calls
+ * nothing of clump. Any thread, one region of a name at a time.
+ *
+ * ```c
+ * if (clump_sample_begin(cl, "multiply", 5) == 1) {
+ *     multiply();
+ *     clump_sample_end(cl, "multiply");
+ * }
+ * ```
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (null, or `times` is not positive), ::CLUMP_ERR_BUSY (the region has
+ * not ended).
+ *
+ * # Safety
+ * `name` is null or a string.
+ */
+int clump_sample_begin(struct clump_t *cl, const char *name, int times);
+
+/**
+ * Ends the execution of a region that ::clump_sample_begin has begun.
+ *
+ * Errors: ::CLUMP_ERR_ARGUMENT (null, or no region of that name has begun).
+ *
+ * # Safety
+ * `name` is null or a string.
+ */
+int clump_sample_end(struct clump_t *cl, const char *name);
+
+/**
  * Copies the `values_bytes` bytes of `root` to all ranks, which give equally many.
  *
  * Errors: as ::clump_barrier; ::CLUMP_ERR_ARGUMENT (null, no such rank).

@@ -24,6 +24,20 @@ int main(int argc, char **argv) {
     OK(clump_barrier(cl));
     EXPECT(clump_wall_ns() >= before);
 
+    /* Without virtual time costs do nothing, and every execution of a region is one. */
+    before = clump_now_ns(cl);
+    OK(clump_cost(cl, 1000000000000));
+    for (int execution = 0; execution < 3; execution++) {
+        EXPECT(clump_sample_begin(cl, "region", 1) == 1);
+        FAILS(CLUMP_ERR_BUSY, clump_sample_begin(cl, "region", 1));
+        OK(clump_sample_end(cl, "region"));
+        FAILS(CLUMP_ERR_ARGUMENT, clump_sample_end(cl, "region"));
+    }
+    FAILS(CLUMP_ERR_ARGUMENT, clump_sample_begin(cl, "region", 0));
+    FAILS(CLUMP_ERR_ARGUMENT, clump_sample_begin(cl, NULL, 1));
+    EXPECT(clump_now_ns(cl) >= before && clump_now_ns(cl) - before < 1000000000000);
+    EXPECT(clump_now_ns(NULL) == 0);
+
     /* Messages between nodes take 5 ms each way. Between two entries of a rank others have heard of
      * the first, and it of their second. */
     FAILS(CLUMP_ERR_SETTING, clump_emulate(cl, "speed=+5us"));

@@ -50,6 +50,9 @@ impl Deref for Actor {
 }
 
 impl Actor {
+    /// Time that reading the clock takes.
+    pub const CLOCK_READ_NS: u64 = EMPTY_POLL_NS;
+
     /// Creates actor number `me`; [`Actor::join`] follows.
     pub(crate) fn new(table: TimeTable, node: NodeMemory, me: usize) -> Self {
         let is_rank = me < table.node_of.len();

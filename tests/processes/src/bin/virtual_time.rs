@@ -1,6 +1,7 @@
 //! A rank of a job in virtual time: executes the program of its rank, one argument a rank.
 //!
-//! A program is a list of words: `cN` computes for N ns, `sK` sends to rank K, `sK:B` sends B
+//! A program is a list of words: `cN` computes for N ns, `mN:T` is a region of N ns of which T
+//! executions are measured, `sK` sends to rank K, `sK:B` sends B
 //! bytes, `qK` sends to rank K, which answers, `wN` waits until N messages more than it has waited
 //! for so far were handled, `aN` for N answers, `b` meets all ranks, `p` polls once, `tN` reads the
 //! clock until N ns have passed, `zN` sleeps for N ns, `kill` kills itself, `spin` polls for ever.
@@ -107,6 +108,12 @@ impl Rank {
                 self.ep.poll()?;
             },
             (_, "c") => self.cl.cost(number),
+            (_, "m") => {
+                if let Some(_measured) = self.cl.sample("m", bytes.parse()?) {
+                    self.values.push(number);
+                    self.cl.cost(number);
+                }
+            }
             (_, "s") if bytes.is_empty() => {
                 self.ep.request(dest.ok_or("no such rank")?, Handler(4), 0_u64)?;
             }
