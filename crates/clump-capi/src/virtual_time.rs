@@ -14,7 +14,7 @@ pub extern "C" fn clump_now_ns(cl: *const clump_t) -> u64 {
     let mut now = 0;
     guard(|| {
         with(cl, |job| {
-            now = job.runtime.now_ns();
+            now = job.runtime.clock().now_ns();
             Ok(0)
         })
     });
@@ -28,7 +28,7 @@ pub extern "C" fn clump_now_ns(cl: *const clump_t) -> u64 {
 pub extern "C" fn clump_cost(cl: *mut clump_t, ns: u64) -> c_int {
     guard(|| {
         with(cl, |job| {
-            job.runtime.cost(ns);
+            job.runtime.clock().cost(ns);
             Ok(0)
         })
     })
@@ -47,8 +47,8 @@ pub extern "C" fn clump_cost(cl: *mut clump_t, ns: u64) -> c_int {
 /// }
 /// ```
 ///
-/// Errors: ::CLUMP_ERR_ARGUMENT (null, or `times` is not positive), ::CLUMP_ERR_BUSY (the region has
-/// not ended).
+/// Errors: ::CLUMP_ERR_ARGUMENT (null, or `times` is not positive), ::CLUMP_ERR_BUSY (the region
+/// has not ended).
 ///
 /// # Safety
 /// `name` is null or a string.
@@ -69,7 +69,7 @@ pub unsafe extern "C" fn clump_sample_begin(
                 let what = format!("the region {name:?} has begun, and clump_sample_end ends it");
                 return Err(Fault::new(S::CLUMP_ERR_BUSY, what));
             }
-            let Some(region) = job.runtime.sample(&name, times) else { return Ok(0) };
+            let Some(region) = job.runtime.clock().sample(&name, times) else { return Ok(0) };
             begun.insert(name, region);
             Ok(1)
         })

@@ -1,9 +1,9 @@
 //! Times of operations on elements of an array that is spread over all ranks, by random indexes:
 //! `clump run -n 2 target/release/examples/elements`. Prints a line of JSON, in seconds.
 
+use clump::RankClock;
 use clump::pgas::{Layout, Pgas, Spread};
 use std::hint::black_box;
-use std::time::Instant;
 
 /// Elements of the array.
 const ELEMENTS: usize = 1 << 20;
@@ -16,13 +16,16 @@ const ROUNDS: usize = 5;
 type Failed = Box<dyn std::error::Error>;
 
 /// Returns the median time of a round, which begins with a barrier.
-fn timed(gas: &Pgas, mut round: impl FnMut() -> Result<(), Failed>) -> Result<f64, Failed> {
+fn timed(
+    (clock, gas): (&RankClock, &Pgas),
+    mut round: impl FnMut() -> Result<(), Failed>,
+) -> Result<f64, Failed> {
     let mut seconds = Vec::new();
     for _ in 0..ROUNDS {
         gas.all_store_sync()?;
-        let began = Instant::now();
+        let began_ns = clock.now_ns();
         round()?;
-        seconds.push(began.elapsed().as_secs_f64());
+        seconds.push((clock.now_ns() - began_ns) as f64 * 1e-9);
     }
     seconds.sort_by(f64::total_cmp);
     Ok(seconds[ROUNDS / 2])
@@ -40,24 +43,25 @@ fn indexes(mut state: u64) -> Vec<usize> {
 }
 
 /// Prints the times of vectors of indexes, and of single elements at this rank.
-fn measure(gas: &Pgas, table: &Spread<i64>, rank: usize) -> Result<(), Failed> {
+fn measure(cl: &clump::Clump, gas: &Pgas, table: &Spread<i64>) -> Result<(), Failed> {
+    let (rank, timer) = (cl.rank(), (cl.clock(), gas));
     let all = indexes(0x9e37_79b9_7f4a_7c15 ^ rank as u64);
     let mut out = vec![0; INDEXES];
-    let add = timed(gas, || Ok(all.iter().try_for_each(|&at| table.at(at).add(1))?))?;
-    let gather = timed(gas, || Ok(table.gather(&all, &mut out)?))?;
-    let scatter = timed(gas, || {
+    let add = timed(timer, || Ok(all.iter().try_for_each(|&at| table.at(at).add(1))?))?;
+    let gather = timed(timer, || Ok(table.gather(&all, &mut out)?))?;
+    let scatter = timed(timer, || {
         all.iter().zip(&out).try_for_each(|(&at, &value)| table.at(at).put(value))?;
         Ok(gas.sync()?)
     })?;
     // An element of this rank.
     let near = rank;
-    let read = timed(gas, || {
+    let read = timed(timer, || {
         for _ in 0..SINGLE {
             black_box(table.at(black_box(near)).read()?);
         }
         Ok(())
     })?;
-    let one = timed(gas, || {
+    let one = timed(timer, || {
         for _ in 0..SINGLE {
             table.at(black_box(near)).add(1)?;
         }
@@ -78,7 +82,7 @@ fn main() -> Result<(), Failed> {
     let cl = clump::init()?;
     let gas = cl.pgas()?;
     let table = gas.spread::<i64>(ELEMENTS, Layout::Cyclic)?;
-    measure(&gas, &table, cl.rank())?;
+    measure(&cl, &gas, &table)?;
     gas.barrier()?;
     Ok(())
 }

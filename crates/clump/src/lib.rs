@@ -34,9 +34,9 @@ mod addresses;
 mod error;
 mod executor;
 mod leave;
+mod rank_clock;
 mod recording;
 mod runtime;
-mod sampled_regions;
 
 pub use clump_boot::Error as BootError;
 pub use clump_os::OsError;
@@ -44,8 +44,8 @@ pub use clump_os::limit::TooLow;
 pub use clump_shm::Error as MemoryError;
 pub use clump_shm::job::{Death, DeathCause};
 pub use error::{Error, Result};
+pub use rank_clock::{RankClock, SampledRegion};
 pub use runtime::{Clump, init};
-pub use sampled_regions::SampledRegion;
 
 pub mod am {
     //! Active messages: a message names a handler, which runs at its target and may reply. For

@@ -1,7 +1,7 @@
 //! The runtime object of a process.
 
 use crate::leave::Leave;
-use crate::sampled_regions::{SampledRegion, SampledRegions};
+use crate::rank_clock::RankClock;
 use crate::{Error, Result};
 use clump_am::{AsContext, ErrorKind, RankContext, Settings};
 use clump_boot::boot::Control;
@@ -11,7 +11,6 @@ use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_pgas::{Pgas, PgasOptions};
 use clump_shm::node::{NodeConfig, NodeMemory};
-use clump_shm::virtual_time::Actor;
 use clump_svm::{Svm, SvmOptions};
 use clump_trace::Recorder;
 use clump_transport::{NetworkResources, NetworkTuning};
@@ -32,7 +31,7 @@ struct Inner {
     team: Arc<Team>,
     context: Arc<RankContext>,
     pgas: PgasOptions,
-    regions: Arc<SampledRegions>,
+    clock: RankClock,
     leave: Leave,
     /// The connection to the agent, which sees it close.
     _control: Option<Control>,
@@ -78,8 +77,8 @@ pub fn init() -> Result<Clump> {
         actor.begin_part();
     }
     let leave = Leave::new(context.clone(), executor);
-    let regions = Arc::default();
-    Ok(Clump { inner: Arc::new(Inner { team, context, pgas, regions, leave, _control: control }) })
+    let clock = RankClock::new(context.clone());
+    Ok(Clump { inner: Arc::new(Inner { team, context, pgas, clock, leave, _control: control }) })
 }
 
 /// Creates the memory of a job of one rank.
@@ -461,37 +460,9 @@ impl Clump {
         Some(self.inner.context.node_of(known) as usize)
     }
 
-    /// Returns the nanoseconds since the program began: in virtual time those of this rank's clock,
-    /// else those of the machine.
-    pub fn now_ns(&self) -> u64 {
-        self.inner.context.actor().map_or_else(clump_os::clock::now_ns, Actor::read_clock)
-    }
-
-    /// Gives the cost of the computation between the call of clump before this and the next, where
-    /// time is virtual: it counts instead of what is measured. Costs that are given before the same
-    /// call add up.
-    pub fn cost(&self, ns: u64) {
-        if let Some(actor) = self.inner.context.actor() {
-            actor.give_cost(ns);
-        }
-    }
-
-    /// Begins to execute a region of the program that it executes often, `name` for each, and at
-    /// about equal cost. Where time is virtual, `times` executions are measured; `None` is returned
-    /// for those that follow: they are not to be executed, and have cost the mean. Elsewhere every
-    /// one is executed. The region calls nothing of clump, and ends when the value is dropped.
-    ///
-    /// ```no_run
-    /// # let cl = clump::init().unwrap();
-    /// # fn multiply() {}
-    /// for _ in 0..1000 {
-    ///     if let Some(_measured) = cl.sample("multiply", 5) {
-    ///         multiply();
-    ///     }
-    /// }
-    /// ```
-    pub fn sample(&self, name: &str, times: usize) -> Option<SampledRegion> {
-        SampledRegion::begin(&self.inner.context, &self.inner.regions, (name, times))
+    /// Returns the clock of this rank: of virtual time, where a machine is simulated.
+    pub fn clock(&self) -> &RankClock {
+        &self.inner.clock
     }
 
     /// Returns the memory of this rank's node, for tools that come with clump.

@@ -380,8 +380,8 @@ int clump_cost(struct clump_t *cl, uint64_t ns);
  * }
  * ```
  *
- * Errors: ::CLUMP_ERR_ARGUMENT (null, or `times` is not positive), ::CLUMP_ERR_BUSY (the region has
- * not ended).
+ * Errors: ::CLUMP_ERR_ARGUMENT (null, or `times` is not positive), ::CLUMP_ERR_BUSY (the region
+ * has not ended).
  *
  * # Safety
  * `name` is null or a string.

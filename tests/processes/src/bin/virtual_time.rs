@@ -55,14 +55,14 @@ fn main() -> Result<(), Failure> {
     let program = program.into_string().map_err(|_| "a program is text")?;
     let mut rank = Rank::open(cl)?;
     rank.cl.barrier()?;
-    let now_ns = rank.cl.now_ns();
+    let now_ns = rank.cl.clock().now_ns();
     assert!(now_ns < BEGIN_NS, "it took {now_ns} ns to begin");
-    rank.cl.cost(BEGIN_NS - now_ns);
-    rank.cl.now_ns();
+    rank.cl.clock().cost(BEGIN_NS - now_ns);
+    rank.cl.clock().now_ns();
     for word in program.split_whitespace() {
         rank.execute(word)?;
     }
-    let passed_ns = rank.cl.now_ns() - BEGIN_NS - 2 * READ_NS;
+    let passed_ns = rank.cl.clock().now_ns() - BEGIN_NS - 2 * READ_NS;
     let values: String = rank.values.iter().map(|value| format!(" {value}")).collect();
     println!("rank {} ends at {passed_ns} saw{values}", rank.cl.rank());
     // Messages of a barrier would delay those of ranks that have not ended.
@@ -107,11 +107,11 @@ impl Rank {
             ("spin", _) => loop {
                 self.ep.poll()?;
             },
-            (_, "c") => self.cl.cost(number),
+            (_, "c") => self.cl.clock().cost(number),
             (_, "m") => {
-                if let Some(_measured) = self.cl.sample("m", bytes.parse()?) {
+                if let Some(_measured) = self.cl.clock().sample("m", bytes.parse()?) {
                     self.values.push(number);
-                    self.cl.cost(number);
+                    self.cl.clock().cost(number);
                 }
             }
             (_, "s") if bytes.is_empty() => {
@@ -127,8 +127,8 @@ impl Rank {
             (_, "b") => self.cl.barrier()?,
             (_, "p") => drop(self.ep.poll()?),
             (_, "t") => {
-                let until_ns = self.cl.now_ns() + number;
-                while self.cl.now_ns() < until_ns {}
+                let until_ns = self.cl.clock().now_ns() + number;
+                while self.cl.clock().now_ns() < until_ns {}
             }
             (_, "u" | "f" | "l" | "g" | "x") => self.operate(what, number, bytes)?,
             (_, "Q") => self.rma.quiet()?,
