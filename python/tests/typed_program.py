@@ -36,9 +36,10 @@ def text(x: int, *, base: int = 10) -> str:
 
 
 assert_type(clump.call(double, 0, 21), int)
-assert_type(clump.start(text, 0, 21, base=16).wait(timeout=5), str)
+begun = clump.start(text, 0, 21, base=16)
+assert_type(begun.wait(timeout=5), str)
 
-counts: "clump.Dict[str, int]" = clump.Dict()
+counts: clump.Dict[str, int] = clump.Dict()
 counts.add("all")
 w.barrier()
 assert counts["all"] == w.size

@@ -25,7 +25,6 @@ from ._errors import (
 )
 from ._lock import Lock as Lock
 from ._remote import (
-    PendingCall as PendingCall,
     call as call,
     handler as handler,
     notify as notify,

@@ -1,6 +1,7 @@
 """Types of a dictionary over all ranks."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from types import GenericAlias
 from typing import Any, Generic, overload
 
 from typing_extensions import TypeVar
@@ -10,6 +11,7 @@ _V = TypeVar("_V", default=Any)
 _D = TypeVar("_D")
 
 class Dict(Generic[_K, _V]):
+    def __class_getitem__(cls, item: Any, /) -> GenericAlias: ...
     def __init__(self, *, timeout: float | None = None) -> None: ...
     def owner(self, key: _K) -> int: ...
     @property
