@@ -6,16 +6,19 @@ import sys
 
 _ALIGN = 64
 _FEW = struct.Struct("<Q")
+#: Head of an encoding without buffers.
+_NONE = _FEW.pack(0)
+_package = sys.modules["clump"].__dict__
 
 
 def dumps(obj):
     """Returns the parts of an object's encoding: bytes and contiguous arrays."""
     buffers = []
     # `clump.pickle = cloudpickle` sets another module, whose `dumps` encodes objects.
-    encoder = sys.modules["clump"].__dict__.get("pickle", _pickle)
+    encoder = _package.get("pickle", _pickle)
     data = encoder.dumps(obj, protocol=5, buffer_callback=buffers.append)
     if not buffers:
-        return [_FEW.pack(0) + data]
+        return [_NONE, data]
     raws = [_raw(buffer) for buffer in buffers]
     lens = [len(data), *(_size(raw) for raw in raws)]
     head = struct.pack(f"<Q{len(lens)}Q", len(raws), *lens)
