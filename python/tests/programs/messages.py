@@ -75,7 +75,7 @@ assert clump.call(double, after, 21) == 42
 assert (clump.call(double, after, np.arange(50_000)) == 2 * np.arange(50_000)).all()
 begun = [clump.start(double, rank, rank) for rank in range(w.size)]
 assert [call.wait() for call in begun] == [2 * rank for rank in range(w.size)]
-for function, words, cause in ((bad, ("q",), "KeyError"), (unsendable, (), "pickle"), (waits, (), "may not wait")):
+for function, words, cause in ((bad, ("q",), "KeyError"), (unsendable, (), "local object"), (waits, (), "may not wait")):
     try:
         clump.call(function, after, *words)
     except clump.RemoteError as error:
