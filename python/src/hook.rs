@@ -5,7 +5,7 @@
 //! time limit of the call has passed.
 
 use crate::error::{FailureKind, failure, give_up, raised};
-use crate::job::{JoinedJob, joined};
+use crate::job::{JoinedJob, OwnerState, joined};
 use crate::open_endpoints::{self, poll_each};
 use clump_am::{Error, ErrorKind, Pollable, polled};
 use clump_os::clock;
@@ -134,16 +134,24 @@ pub(crate) fn waiting<R>(py: Python<'_>, timeout: Limit, wait: impl FnOnce() -> 
 /// Fails if one was refused, or a rank or node is lost.
 pub(crate) fn settle(py: Python<'_>, world: &JoinedJob, timeout: Limit) -> PyResult<()> {
     let owner = world.owner()?;
-    let begun = owner.begun.replace(0);
-    if begun == 0 {
+    if owner.begun.get() == 0 {
         return Ok(());
     }
-    let settled = waiting(py, timeout, || owner.pgas.sync()).and_then(|done| done.map_err(raised));
-    if settled.is_err() && owner.begun.get() == 0 {
-        // What was begun may still go on: the next call waits for it.
+    complete(owner, || waiting(py, timeout, || owner.pgas.sync())?.map_err(raised))
+}
+
+/// Runs a wait that completes the updates which this thread began before it.
+///
+/// # Errors
+/// Those of the wait: what was begun may still go on then, and the next call waits for it.
+pub(crate) fn complete(owner: &OwnerState, wait: impl FnOnce() -> PyResult<()>) -> PyResult<()> {
+    let begun = owner.begun.replace(0);
+    let done = wait();
+    // A remote call that ran meanwhile may have begun others.
+    if done.is_err() && owner.begun.get() == 0 {
         owner.begun.set(begun);
     }
-    settled
+    done
 }
 
 /// Fails inside a remote call.

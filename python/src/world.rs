@@ -2,7 +2,7 @@
 
 use crate::bytes::{buffer, chunks};
 use crate::error::{FailureKind, failure, is_timeout, raised};
-use crate::hook::{Limit, refuse_in_call, settle, waiting};
+use crate::hook::{Limit, complete, refuse_in_call, settle, waiting};
 use crate::job::{forked, joined, open, world};
 use crate::open_endpoints;
 use pyo3::prelude::*;
@@ -38,9 +38,7 @@ pub(crate) fn node_of(rank: usize) -> PyResult<Option<usize>> {
 pub(crate) fn barrier(py: Python<'_>, timeout: Limit) -> PyResult<()> {
     let world = world()?;
     let owner = world.owner()?;
-    waiting(py, timeout, || owner.pgas.all_store_sync())?.map_err(raised)?;
-    owner.begun.set(0);
-    Ok(())
+    complete(owner, || waiting(py, timeout, || owner.pgas.all_store_sync())?.map_err(raised))
 }
 
 /// Waits until the updates that this rank began have happened.
