@@ -79,8 +79,6 @@ WAITS = {
     "endpoint": "clump.Endpoint().wait()",
     "await": "import asyncio\nasyncio.run(w.arrival())",
     "barrier of the heap": "from clump import svm\nsvm.empty(9)\nw.rank == 0 or svm.barrier()\nw.recv()",
-    "lock of the heap": "from clump import svm\nheld = svm.Lock()\nif w.rank == 0: held.__enter__()\n"
-    "w.barrier()\nw.rank == 0 or held.__enter__()\nw.recv()",
 }
 
 

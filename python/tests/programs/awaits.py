@@ -86,7 +86,7 @@ def hear(token, words, payload):
 
 async def endpoints():
     """Handlers of an endpoint run in the loop's thread, when its messages come."""
-    right = ep.map(names[after])
+    right = ep.map(names[after], ordered=True)
     for turn in range(30):
         ep.request(right, 1, turn)
         await asyncio.wait_for(ep.arrival(lambda turn=turn: len(heard) > turn), 60)
