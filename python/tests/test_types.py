@@ -83,7 +83,7 @@ def test_public_names_are_in_the_stub():
 
 
 def checked(*words, folder):
-    """How a program of mypy has ended; nothing is found beside the installed packages."""
+    """Runs a program of mypy, which finds nothing beside the installed packages."""
     return subprocess.run(
         [sys.executable, "-m", *map(str, words)],
         capture_output=True,

@@ -105,7 +105,10 @@ struct Measured {
 
 impl Drop for Measured {
     fn drop(&mut self) {
-        let Some(actor) = self.context.actor() else { return };
+        let Some(actor) = self.context.actor() else {
+            debug_assert!(false, "a region is measured where time is virtual");
+            return;
+        };
         let taken = actor.read_clock() - self.begun_ns;
         debug_assert!(taken >= Actor::CLOCK_READ_NS, "the clock was read");
         self.regions.note(std::mem::take(&mut self.name), taken - Actor::CLOCK_READ_NS);

@@ -11,12 +11,16 @@ _NONE = _FEW.pack(0)
 _package = sys.modules["clump"].__dict__
 
 
+def encoder():
+    """Returns what encodes objects: pickle, or the module that the program has set by
+    `clump.pickle = cloudpickle`."""
+    return _package.get("pickle", _pickle)
+
+
 def dumps(obj):
     """Returns the parts of an object's encoding: bytes and contiguous arrays."""
     buffers = []
-    # `clump.pickle = cloudpickle` sets another module, whose `dumps` encodes objects.
-    encoder = _package.get("pickle", _pickle)
-    data = encoder.dumps(obj, protocol=5, buffer_callback=buffers.append)
+    data = encoder().dumps(obj, protocol=5, buffer_callback=buffers.append)
     if not buffers:
         return [_NONE, data]
     raws = [_raw(buffer) for buffer in buffers]

@@ -132,7 +132,7 @@ class Dict:
         return [item for part in self._everywhere("items", timeout) for item in part]
 
     def clear(self, *, timeout=None):
-        """Removes all keys. Of one rank's doing; others see it after a barrier."""
+        """Removes all keys. One rank calls it; the others see it after a barrier."""
         self._everywhere("clear", timeout)
 
     def free(self, *, timeout=None):

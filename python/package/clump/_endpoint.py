@@ -54,7 +54,7 @@ class Endpoint:
     A message has up to eight words, integers from 0 to 2**64 - 1, and a payload of up to
     `max_payload` bytes. Handlers run in the thread that waits or polls, in any wait of clump; they
     may reply and request by their token, and may not wait. What a handler raises, the wait raises
-    that ran it. Messages that cannot be delivered come back (`on_returned`).
+    that ran it, or another one of this rank. Messages that cannot be delivered come back (`on_returned`).
     """
 
     def __init__(self, tag=0):

@@ -36,12 +36,16 @@ class Link:
         self.push()
 
     def push(self):
-        """Sends what waits, as far as there is room."""
+        """Sends what waits, as far as there is room; nothing to a worker that has gone, whose last
+        results `receive` returns, and then its end."""
         while self._out:
             part = self._out[0]
             try:
                 sent = os.write(self.fd, part) if len(part) else 0
             except BlockingIOError:
+                return
+            except ConnectionError:
+                self._out.clear()
                 return
             if sent == len(part):
                 self._out.popleft()

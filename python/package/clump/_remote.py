@@ -199,7 +199,7 @@ def _refuse(source, number, error):
     """Answers a call with its exception: pickled by itself, since it may be one that cannot be read
     where the call came from."""
     try:
-        body = pickle.dumps(error)
+        body = _codec.encoder().dumps(error, protocol=5)
     except BaseException:
         body = pickle.dumps(None)
     _native.send(source, _ANSWER, number, _codec.dumps((False, body, _trace(error))))

@@ -22,6 +22,7 @@ import time
 import weakref
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 
+from ._codec import encoder
 from ._errors import RemoteError, StartError
 from ._links import Link
 
@@ -52,8 +53,7 @@ def _main():
 
 def dumps(obj):
     """Encodes functions and arguments; by cloudpickle if the program has set it."""
-    encoder = sys.modules["clump"].__dict__.get("pickle", pickle)
-    return encoder.dumps(obj, protocol=5)
+    return encoder().dumps(obj, protocol=5)
 
 
 class _Ranks:
@@ -314,7 +314,7 @@ class Executor(concurrent.futures.Executor):
             selector.register(link.fd, selectors.EVENT_READ, rank)
         try:
             while True:
-                self._hand_out(links, begun, selector)
+                self._hand_out(links, begun)
                 with self._lock:
                     idle = not self._queue and not any(begun.values())
                     if (self._closing and idle) or not links:
@@ -341,24 +341,21 @@ class Executor(concurrent.futures.Executor):
                 os.close(self._wake_write)
                 self._wake_write = None
 
-    def _hand_out(self, links, begun, selector):
+    def _hand_out(self, links, begun):
         for ahead in range(1, _AHEAD + 1):
-            for rank in list(links):
-                if rank in links and len(begun[rank]) < ahead:
+            for rank in links:
+                if len(begun[rank]) < ahead:
                     work = self._next()
                     if work is None:
                         return
                     begun[rank][work.number] = work
-                    try:
-                        links[rank].send(pickle.dumps(("task", work.number, work.body)))
-                    except OSError:
-                        self._lose(rank, links, begun, selector)
+                    links[rank].send(pickle.dumps(("task", work.number, work.body)))
 
     def _exchange(self, rank, events, links, begun, selector):
         """Sends to a worker, and takes its results, as far as that goes now."""
+        if events & selectors.EVENT_WRITE:
+            links[rank].push()
         try:
-            if events & selectors.EVENT_WRITE:
-                links[rank].push()
             messages = links[rank].receive() if events & selectors.EVENT_READ else []
         except (EOFError, OSError):
             self._lose(rank, links, begun, selector)

@@ -74,7 +74,7 @@ fn of_a_sampled_region_some_executions_are_measured_and_the_others_cost_their_me
     let folder = Folder::new();
     let machine = machine(&folder, WORKED);
     // Two executions of 1,000 and 3,000 ns, and three that cost 2,000; each reads the clock twice.
-    // Another rank, another mean: none.
+    // Means are those of a rank.
     let programs = ["c500 m1000:2 m3000:2 c500 m9:2 m9:2 m9:2", "c500 m7000:1 m9:1"];
     let done = job(&machine, "--cpu fixed:0", &programs).finish();
     let reads = |regions: u64| regions * 2 * 10;
