@@ -106,7 +106,7 @@ struct Measured {
 impl Drop for Measured {
     fn drop(&mut self) {
         let Some(actor) = self.context.actor() else {
-            debug_assert!(false, "a region is measured where time is virtual");
+            clump_bug::bug!("a region is measured where time is not virtual");
             return;
         };
         let taken = actor.read_clock() - self.begun_ns;
