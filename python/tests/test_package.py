@@ -196,3 +196,9 @@ def test_modules_and_code_run_as_ranks(tmp_path):
     for words in (["-m", "mod", "a"], ["-c", "import mod", "a"], ["mod.py", "a"]):
         done = python("-m", "clump", "run", "-n", "2", *words, cwd=tmp_path)
         assert done.stdout.splitlines() == ["2 ['a']"] * 2, done
+
+
+def test_a_script_that_is_not_there_is_named(tmp_path):
+    done = python("-m", "clump", "run", "-n", "2", "nosuch.py", cwd=tmp_path)
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done
+    assert "the script 'nosuch.py' cannot be read: No such file" in done.stderr, done

@@ -31,13 +31,21 @@ def main():
 
             sys.argv = words
             sys.path[0] = os.path.dirname(os.path.abspath(words[0]))
-            with open(words[0], "rb") as script:
-                code = compile(script.read(), words[0], "exec")
-            _execute(code, words[0])
+            _execute(compile(_read(words[0]), words[0], "exec"), words[0])
     except SystemExit as end:
         if end.code not in (None, 0):
             _world._failed = True
         raise
+
+
+def _read(path):
+    """Returns the text of a script; without one the rank ends in words, as Python does."""
+    try:
+        with open(path, "rb") as script:
+            return script.read()
+    except OSError as error:
+        print(f"clump: the script {path!r} cannot be read: {error.strerror}", file=sys.stderr)
+        sys.exit(2)
 
 
 def _execute(code, path):
