@@ -304,14 +304,14 @@ impl Pollable for Hook {
         if let Some(world) = joined() {
             polled(world.endpoint()).arm_notifications();
         }
-        open_endpoints::for_each(|endpoint| polled(endpoint).arm_notifications());
+        open_endpoints::arm_notifications();
     }
 
     fn awake(&self) {
         if let Some(world) = joined() {
             polled(world.endpoint()).awake();
         }
-        open_endpoints::for_each(|endpoint| polled(endpoint).awake());
+        open_endpoints::awake();
     }
 
     fn request_room(&self) {

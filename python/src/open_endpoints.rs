@@ -3,11 +3,20 @@
 use clump_am::{Pollable, SharedEndpoint, polled};
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use pyo3::PyErr;
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+/// Endpoints, as long as they live.
+type Endpoints = Arc<Vec<Weak<SharedEndpoint>>>;
 
 /// All of them. No handler runs under the lock: it would wait for the interpreter's, whose holder
 /// may open an endpoint, or poll again.
-static OPEN: RwLock<Option<Arc<Vec<Weak<SharedEndpoint>>>>> = RwLock::new(None);
+static OPEN: RwLock<Option<Endpoints>> = RwLock::new(None);
+
+thread_local! {
+    /// Endpoints that this thread sleeps on: others may be opened meanwhile.
+    static ARMED: RefCell<Option<Endpoints>> = const { RefCell::new(None) };
+}
 
 /// Number of endpoints that were opened: without any, waits read no lock.
 static OPENED: AtomicU64 = AtomicU64::new(0);
@@ -43,14 +52,35 @@ pub(crate) fn add(endpoint: &Arc<SharedEndpoint>) {
     OPENED.fetch_add(1, Ordering::Relaxed);
 }
 
+#[inline]
+fn open() -> Option<Endpoints> {
+    if OPENED.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    OPEN.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn each_of(endpoints: Option<Endpoints>, mut each: impl FnMut(&SharedEndpoint)) {
+    endpoints.iter().flat_map(|all| all.iter()).filter_map(Weak::upgrade).for_each(|it| each(&it));
+}
+
 /// Calls `each` with every endpoint of the program.
 #[inline]
-pub(crate) fn for_each(mut each: impl FnMut(&SharedEndpoint)) {
-    if OPENED.load(Ordering::Relaxed) == 0 {
-        return;
-    }
-    let open = OPEN.read().unwrap_or_else(PoisonError::into_inner).clone();
-    open.iter().flat_map(|open| open.iter()).filter_map(Weak::upgrade).for_each(|it| each(&it));
+pub(crate) fn for_each(each: impl FnMut(&SharedEndpoint)) {
+    each_of(open(), each);
+}
+
+/// Arms notification at every endpoint of the program, for a sleep of this thread.
+pub(crate) fn arm_notifications() {
+    let armed = open();
+    each_of(armed.clone(), |endpoint| polled(endpoint).arm_notifications());
+    let before = ARMED.with(|kept| kept.replace(armed));
+    debug_assert!(before.is_none(), "a thread is awake before it sleeps again");
+}
+
+/// Notes that this thread no longer sleeps on the endpoints that [`arm_notifications`] armed.
+pub(crate) fn awake() {
+    each_of(ARMED.take(), |endpoint| polled(endpoint).awake());
 }
 
 /// Polls every endpoint of the program. Returns how many messages were handled.

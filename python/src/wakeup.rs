@@ -41,9 +41,11 @@ impl NativeAlarm {
         self.0.ring();
     }
 
+    /// Clears all rings; the loop then polls.
     fn clear(&self) -> bool {
-        WATCH.rung.store(false, Ordering::Release);
-        self.0.clear()
+        let rung = self.0.clear();
+        WATCH.heard();
+        rung
     }
 }
 
@@ -57,17 +59,23 @@ struct Watch {
 }
 
 impl Watch {
+    /// Notes that the loop is awake. It has cleared its alarm before, and polls afterwards: in the
+    /// other order a ring between the two would be cleared, and none would follow it.
+    fn heard(&self) {
+        self.rung.swap(false, Ordering::SeqCst);
+    }
+
     fn anything_new(&self) -> bool {
         let mut any = false;
         open_endpoints::for_each(|endpoint| any |= polled(endpoint).anything_waiting());
-        any && !self.rung.load(Ordering::Acquire)
+        any && !self.rung.load(Ordering::SeqCst)
     }
 }
 
 impl Pollable for Watch {
     fn poll_once(&self) -> clump_am::Result<usize> {
         let Some(world) = joined() else { return Ok(0) };
-        if self.anything_new() && !self.rung.swap(true, Ordering::AcqRel) {
+        if self.anything_new() && !self.rung.swap(true, Ordering::SeqCst) {
             world.mailbox().ring();
         }
         Ok(0)
@@ -92,7 +100,11 @@ impl Pollable for Watch {
     }
 
     fn arm_notifications(&self) {
-        open_endpoints::for_each(|endpoint| polled(endpoint).arm_notifications());
+        open_endpoints::arm_notifications();
+    }
+
+    fn awake(&self) {
+        open_endpoints::awake();
     }
 
     fn request_room(&self) {}

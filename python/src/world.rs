@@ -74,7 +74,8 @@ pub(crate) fn poll(py: Python<'_>) -> PyResult<usize> {
     let world = world()?;
     let polled = waiting(py, Limit::NONE, || {
         let mut handled = world.endpoint().poll_network()?;
-        handled += open_endpoints::poll_each(|endpoint| endpoint.poll_once())?;
+        // Waits for an endpoint that another thread uses: what has arrived there has rung already.
+        handled += open_endpoints::poll_each(|endpoint| endpoint.poll_thoroughly())?;
         if let Ok(owner) = world.owner() {
             owner.pgas.poll()?;
         }

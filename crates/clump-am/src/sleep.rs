@@ -69,6 +69,7 @@ pub(crate) fn sleep(
         }
     }
     mine.awake();
+    each_beside(mine, |member| member.slow().awake());
     what.after_sleep();
     // `done` may have had effects (a message sent), and returns the same when called again.
     done.map(drop)

@@ -87,10 +87,10 @@ def hear(token, words, payload):
 async def endpoints():
     """Handlers of an endpoint run in the loop's thread, when its messages come."""
     right = ep.map(names[after], ordered=True)
-    for turn in range(30):
+    for turn in range(200):
         ep.request(right, 1, turn)
         await asyncio.wait_for(ep.arrival(lambda turn=turn: len(heard) > turn), 60)
-    assert heard == list(range(30)) and threads == {threading.main_thread()}
+    assert heard == list(range(200)) and threads == {threading.main_thread()}
 
 
 w.barrier()
