@@ -95,12 +95,13 @@ def elements():
     out = np.zeros(10**6, "i8")
     near = int(table.local_indexes()[0])
     w.barrier()
+    nothing = rounds_of(lambda: None, 100_000)
     found = {
         "add of 1 M": rounds_of(lambda: table.add(indexes, 1), before=w.barrier),
         "gather of 1 M": rounds_of(lambda: table.gather(indexes, out=out), before=w.barrier),
         "scatter of 1 M": rounds_of(lambda: table.__setitem__(indexes, out), before=w.barrier),
-        "scalar read": rounds_of(lambda: table[near], 100_000, w.barrier),
-        "scalar add": rounds_of(lambda: table.add(near, 1), 100_000, w.barrier),
+        "scalar read": rounds_of(lambda: table[near], 100_000, w.barrier) - nothing,
+        "scalar add": rounds_of(lambda: table.add(near, 1), 100_000, w.barrier) - nothing,
     }
     w.barrier()
     if w.rank == 0:
@@ -225,6 +226,14 @@ def suite(n):
     return time.perf_counter() - began
 
 
+def bare(n):
+    """Returns seconds of so many interpreters that import NumPy at once, and end."""
+    began = time.perf_counter()
+    started = [subprocess.Popen([sys.executable, "-c", "import numpy"]) for _ in range(n)]
+    assert not any(each.wait() for each in started)
+    return time.perf_counter() - began
+
+
 class Report:
     """Rows of figures beside goals."""
 
@@ -316,6 +325,8 @@ def main():
     report.add(
         "collectives.py, 16 ranks beside 2", many, "s", peer=few, ratio=many / few, goal="<= 1.5", met=many <= 1.5 * few
     )
+    few, many = (statistics.median(bare(n) for _ in range(3)) for n in (2, 16))
+    report.add("import numpy, 16 interpreters beside 2", many, "s", peer=few, ratio=many / few)
     if given.json:
         pathlib.Path(given.json).write_text(json.dumps(report.rows, indent=2) + "\n")
 

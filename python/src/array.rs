@@ -91,6 +91,29 @@ impl NativeArray {
         Ok(())
     }
 
+    /// Begins to update an element.
+    fn one(
+        &self,
+        py: Python<'_>,
+        update: Update,
+        index: isize,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let index = single(index, self.layout.len())?;
+        self.begin(py, Some(update), Limit::NONE)?;
+        self.with(|memory| {
+            macro_rules! begun {
+                ($spread:expr, $run:path) => {
+                    $run($spread.at(index), update, value.extract()?).map_err(raised)
+                };
+            }
+            if !memory.typed.has(update) {
+                return Err(typed::no_such_update(update, self.dtype.bind(py)));
+            }
+            begin_update!(&memory.typed, update, begun, (one, one_of_bits))
+        })
+    }
+
     fn run<'a>(
         &self,
         memory: &'a Memory,
@@ -261,20 +284,13 @@ impl NativeArray {
         index: isize,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let update = Update::of(update)?;
-        let index = [single(index, self.layout.len())? as u64];
-        self.begin(py, Some(update), Limit::NONE)?;
-        self.with(|memory| {
-            macro_rules! begun {
-                ($spread:expr, $run:path) => {
-                    $run($spread, update, &index, &[value.extract()?]).map_err(raised)
-                };
-            }
-            if !memory.typed.has(update) {
-                return Err(typed::no_such_update(update, self.dtype.bind(py)));
-            }
-            begin_update!(&memory.typed, update, begun)
-        })
+        self.one(py, Update::of(update)?, index, value)
+    }
+
+    /// Begins to add to an element.
+    #[pyo3(signature = (index, value, /))]
+    fn add_one(&self, py: Python<'_>, index: isize, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.one(py, Update::Add, index, value)
     }
 
     /// Reads elements by their indexes.
@@ -364,7 +380,7 @@ impl NativeArray {
                     with_indexes!(indexes, all => $run($spread, update, all, as_values!($spread, at, len)))
                 };
             }
-            let begun = waiting(py, timeout, || begin_update!(&memory.typed, update, begun))?;
+            let begun = waiting(py, timeout, || begin_update!(&memory.typed, update, begun, (all, all_of_bits)))?;
             begun.map_err(raised)
         })
     }

@@ -17,6 +17,11 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
+    /// Returns the bytes of memory that the caller keeps.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self { at: bytes.as_ptr(), len: bytes.len() }
+    }
+
     /// Returns the number of bytes.
     pub(crate) fn len(&self) -> usize {
         self.len

@@ -19,6 +19,8 @@ pub(crate) trait Index: Copy {
     fn element(self, len: usize) -> usize;
     /// Returns the number, as wide as any.
     fn wide(self) -> i128;
+    /// Returns indexes as the elements that they mean, if they are these numbers in memory.
+    fn elements(all: &[Self]) -> Option<&[usize]>;
 }
 
 macro_rules! signed {
@@ -30,6 +32,13 @@ macro_rules! signed {
             }
             fn wide(self) -> i128 {
                 self.into()
+            }
+            fn elements(all: &[Self]) -> Option<&[usize]> {
+                // Negative ones count from the end.
+                let same = size_of::<Self>() == size_of::<usize>()
+                    && !all.iter().fold(false, |any, &index| any | (index < 0));
+                // SAFETY: integers of one size and alignment, and not negative.
+                same.then(|| unsafe { slice(all.as_ptr().cast(), all.len()) })
             }
         }
     )+};
@@ -45,6 +54,11 @@ macro_rules! unsigned {
             }
             fn wide(self) -> i128 {
                 self.into()
+            }
+            fn elements(all: &[Self]) -> Option<&[usize]> {
+                let same = size_of::<Self>() == size_of::<usize>();
+                // SAFETY: integers of one size and alignment.
+                same.then(|| unsafe { slice(all.as_ptr().cast(), all.len()) })
             }
         }
     )+};

@@ -29,6 +29,7 @@ mod lock;
 mod mailbox;
 mod open_endpoints;
 mod owner;
+mod plain;
 mod runs;
 mod team;
 mod typed;
@@ -52,7 +53,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(world::poll, module)?)?;
     module.add_function(wrap_pyfunction!(world::serve, module)?)?;
     module.add_function(wrap_pyfunction!(world::send, module)?)?;
+    module.add_function(wrap_pyfunction!(world::send_object, module)?)?;
     module.add_function(wrap_pyfunction!(world::recv, module)?)?;
+    module.add_function(wrap_pyfunction!(plain::plain_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(plain::plain_value, module)?)?;
     module.add_function(wrap_pyfunction!(world::probe, module)?)?;
     module.add_function(wrap_pyfunction!(world::answer, module)?)?;
     module.add_function(wrap_pyfunction!(world::has_answer, module)?)?;

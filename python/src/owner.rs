@@ -1,10 +1,28 @@
 //! Values that belong to one thread, inside Python objects that any thread may hold.
 
 use pyo3::PyResult;
+use std::cell::Cell;
 use std::mem::ManuallyDrop;
-use std::thread::ThreadId;
 
 use crate::error::{FailureKind, failure};
+use clump_os::sync::{AtomicU64, Ordering};
+
+thread_local! {
+    /// Number of this thread; 0 until it is needed.
+    static NUMBER: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns a number that no other thread of this process has, or had.
+#[inline]
+fn this_thread() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(LAST.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+        number.get()
+    })
+}
 
 /// Value that only the thread which made it uses. Dropped elsewhere, it is left as it is until the
 /// process ends.
@@ -12,7 +30,7 @@ use crate::error::{FailureKind, failure};
 /// # Invariants
 /// 1. The value is reached, and dropped, by the thread `owner` alone.
 pub(crate) struct OwnerBound<T> {
-    owner: ThreadId,
+    owner: u64,
     value: ManuallyDrop<T>,
 }
 
@@ -24,7 +42,7 @@ unsafe impl<T> Sync for OwnerBound<T> {}
 impl<T> OwnerBound<T> {
     /// Binds a value to this thread.
     pub(crate) fn new(value: T) -> Self {
-        Self { owner: std::thread::current().id(), value: ManuallyDrop::new(value) }
+        Self { owner: this_thread(), value: ManuallyDrop::new(value) }
     }
 
     /// Returns the value.
@@ -45,7 +63,7 @@ impl<T> OwnerBound<T> {
     /// Returns true on the thread that the value belongs to.
     #[inline]
     pub(crate) fn is_mine(&self) -> bool {
-        std::thread::current().id() == self.owner
+        this_thread() == self.owner
     }
 }
 

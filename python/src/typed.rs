@@ -1,7 +1,8 @@
 //! Operations on the elements of a spread array, by their type.
 
 use crate::indexes::Index;
-use clump::pgas::{AtomicElement, Bits, Element, ElementPlace, GlobalResult, Layout, Pgas, Spread};
+use clump::pgas::{AtomicElement, Bits, Element, ElementPlace, GlobalRef, GlobalResult};
+use clump::pgas::{Layout, Pgas, Spread};
 use clump::pgas::{PendingElement, SpreadLayout};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -22,6 +23,9 @@ pub(crate) enum Typed {
     /// Elements of any size, as bytes.
     Raw(Spread<u8>),
 }
+
+/// Indexes that are widened at a time.
+const CHUNK: usize = 1 << 16;
 
 /// Update of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,19 +110,20 @@ macro_rules! as_places {
 }
 pub(crate) use as_places;
 
-/// Runs `$begun` with the spread array and the function that begins this update of its elements.
+/// Runs `$begun` with the spread array and the function that begins this update of its elements:
+/// `$any`, or `$bits` for those that only integers have.
 macro_rules! begin_update {
-    ($typed:expr, $update:expr, $begun:ident) => {
+    ($typed:expr, $update:expr, $begun:ident, ($any:ident, $bits:ident)) => {
         match ($typed, $update.is_of_bits()) {
-            ($crate::typed::Typed::I8(it), true) => $begun!(it, $crate::typed::update_bits),
-            ($crate::typed::Typed::I16(it), true) => $begun!(it, $crate::typed::update_bits),
-            ($crate::typed::Typed::I32(it), true) => $begun!(it, $crate::typed::update_bits),
-            ($crate::typed::Typed::I64(it), true) => $begun!(it, $crate::typed::update_bits),
-            ($crate::typed::Typed::U8(it), true) => $begun!(it, $crate::typed::update_bits),
-            ($crate::typed::Typed::U16(it), true) => $begun!(it, $crate::typed::update_bits),
-            ($crate::typed::Typed::U32(it), true) => $begun!(it, $crate::typed::update_bits),
-            ($crate::typed::Typed::U64(it), true) => $begun!(it, $crate::typed::update_bits),
-            (it, _) => with_numbers!(it, it => $begun!(it, $crate::typed::update), raw _it => Ok(())),
+            ($crate::typed::Typed::I8(it), true) => $begun!(it, $crate::typed::$bits),
+            ($crate::typed::Typed::I16(it), true) => $begun!(it, $crate::typed::$bits),
+            ($crate::typed::Typed::I32(it), true) => $begun!(it, $crate::typed::$bits),
+            ($crate::typed::Typed::I64(it), true) => $begun!(it, $crate::typed::$bits),
+            ($crate::typed::Typed::U8(it), true) => $begun!(it, $crate::typed::$bits),
+            ($crate::typed::Typed::U16(it), true) => $begun!(it, $crate::typed::$bits),
+            ($crate::typed::Typed::U32(it), true) => $begun!(it, $crate::typed::$bits),
+            ($crate::typed::Typed::U64(it), true) => $begun!(it, $crate::typed::$bits),
+            (it, _) => with_numbers!(it, it => $begun!(it, $crate::typed::$any), raw _it => Ok(())),
         }
     };
 }
@@ -166,32 +171,57 @@ impl Typed {
     }
 }
 
-/// Begins to update the elements of `indexes` by `values`, one each, or the same for all.
-pub(crate) fn update<T: AtomicElement, I: Index>(
-    spread: &Spread<T>,
+/// Begins to update an element.
+#[inline(always)]
+pub(crate) fn one<T: AtomicElement>(
+    at: GlobalRef<'_, T>,
     update: Update,
-    indexes: &[I],
-    values: &[T],
+    value: T,
 ) -> GlobalResult<()> {
     match update {
-        Update::Add => each(spread, indexes, values, |at, value| at.add(value)),
-        Update::Min => each(spread, indexes, values, |at, value| at.min(value)),
-        _ => each(spread, indexes, values, |at, value| at.max(value)),
+        Update::Add => at.add(value),
+        Update::Min => at.min(value),
+        _ => at.max(value),
     }
 }
 
-/// Begins to change bits, as [`update`] does.
-pub(crate) fn update_bits<T: Bits, I: Index>(
+/// Begins to change bits of an element.
+#[inline(always)]
+pub(crate) fn one_of_bits<T: Bits>(
+    at: GlobalRef<'_, T>,
+    update: Update,
+    value: T,
+) -> GlobalResult<()> {
+    match update {
+        Update::And => at.and(value),
+        Update::Or => at.or(value),
+        _ => at.xor(value),
+    }
+}
+
+/// Begins to update the elements of `indexes` by `values`, one each, or the same for all.
+pub(crate) fn all<T: AtomicElement, I: Index>(
     spread: &Spread<T>,
     update: Update,
     indexes: &[I],
     values: &[T],
 ) -> GlobalResult<()> {
-    match update {
-        Update::And => each(spread, indexes, values, |at, value| at.and(value)),
-        Update::Or => each(spread, indexes, values, |at, value| at.or(value)),
-        _ => each(spread, indexes, values, |at, value| at.xor(value)),
+    match (update, values) {
+        (Update::Add, &[value]) => {
+            each_chunk((indexes, spread.len()), |_, some| spread.scatter_add(some, value))
+        }
+        _ => each(spread, indexes, values, |at, value| one(at, update, value)),
     }
+}
+
+/// Begins to change bits, as [`all`] does.
+pub(crate) fn all_of_bits<T: Bits, I: Index>(
+    spread: &Spread<T>,
+    update: Update,
+    indexes: &[I],
+    values: &[T],
+) -> GlobalResult<()> {
+    each(spread, indexes, values, |at, value| one_of_bits(at, update, value))
 }
 
 /// Begins to write the elements of `indexes`.
@@ -200,7 +230,32 @@ pub(crate) fn put<T: Element, I: Index>(
     indexes: &[I],
     values: &[T],
 ) -> GlobalResult<()> {
-    each(spread, indexes, values, |at, value| at.put(value))
+    if values.len() == 1 {
+        return each(spread, indexes, values, |at, value| at.put(value));
+    }
+    each_chunk((indexes, spread.len()), |first, some| {
+        let values = values.get(first..first + some.len());
+        values.map_or(Ok(()), |values| spread.scatter(some, values))
+    })
+}
+
+/// Calls `run` with the elements that indexes mean, and the position of the first of them: with all
+/// at once where they are these numbers already.
+#[inline(always)]
+fn each_chunk<I: Index>(
+    (indexes, len): (&[I], usize),
+    mut run: impl FnMut(usize, &[usize]) -> GlobalResult<()>,
+) -> GlobalResult<()> {
+    if let Some(elements) = I::elements(indexes) {
+        return run(0, elements);
+    }
+    let mut wide = Vec::with_capacity(CHUNK.min(indexes.len()));
+    for (chunk, indexes) in indexes.chunks(CHUNK).enumerate() {
+        wide.clear();
+        wide.extend(indexes.iter().map(|index| index.element(len)));
+        run(chunk * CHUNK, &wide)?;
+    }
+    Ok(())
 }
 
 #[inline(always)]
@@ -208,18 +263,19 @@ fn each<T: Element, I: Index>(
     spread: &Spread<T>,
     indexes: &[I],
     values: &[T],
-    run: impl Fn(clump::pgas::GlobalRef<'_, T>, T) -> GlobalResult<()>,
+    run: impl Fn(GlobalRef<'_, T>, T) -> GlobalResult<()>,
 ) -> GlobalResult<()> {
-    let len = spread.len();
     if let [value] = *values {
-        return indexes.iter().try_for_each(|index| run(spread.at(index.element(len)), value));
+        let chunked = (indexes, spread.len());
+        return each_chunk(chunked, |_, some| spread.each(some, |_, element| run(element, value)));
     }
-    let pairs = indexes.iter().zip(values);
-    pairs.into_iter().try_for_each(|(index, &value)| run(spread.at(index.element(len)), value))
+    each_chunk((indexes, spread.len()), |first, some| {
+        let values = values.get(first..).unwrap_or_default();
+        spread.each(some, |position, element| {
+            values.get(position).map_or(Ok(()), |&value| run(element, value))
+        })
+    })
 }
-
-/// Indexes that are widened at a time.
-const CHUNK: usize = 1 << 16;
 
 /// Reads the elements of `indexes`.
 pub(crate) fn gather<T: Element, I: Index>(
@@ -227,14 +283,10 @@ pub(crate) fn gather<T: Element, I: Index>(
     indexes: &[I],
     to: &mut [T],
 ) -> GlobalResult<()> {
-    let len = spread.len();
-    let mut wide = Vec::with_capacity(CHUNK.min(indexes.len()));
-    for (indexes, to) in indexes.chunks(CHUNK).zip(to.chunks_mut(CHUNK)) {
-        wide.clear();
-        wide.extend(indexes.iter().map(|index| index.element(len)));
-        spread.gather(&wide, to)?;
-    }
-    Ok(())
+    each_chunk((indexes, spread.len()), |first, some| {
+        let to = to.get_mut(first..first + some.len());
+        to.map_or(Ok(()), |to| spread.gather(some, to))
+    })
 }
 
 /// Reads elements of `size` bytes.

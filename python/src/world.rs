@@ -1,11 +1,13 @@
 //! Calls of the package about the job as a whole, and its messages.
 
-use crate::bytes::{buffer, chunks};
+use crate::bytes::{Chunk, buffer, chunks};
 use crate::error::{FailureKind, failure, is_timeout, raised};
 use crate::hook::{Limit, complete, refuse_in_call, settle, waiting};
 use crate::job::{forked, joined, open, world};
 use crate::open_endpoints;
+use crate::plain;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 /// Joins the job, if this process has not: the calling thread owns global arrays from then on.
 /// Returns rank, ranks, node and nodes.
@@ -108,26 +110,55 @@ pub(crate) fn send(
     parts: Vec<Bound<'_, PyAny>>,
     timeout: Limit,
 ) -> PyResult<()> {
-    let world = world()?;
-    let dest = world.dest(dest)?;
-    let taken = chunks(&parts)?;
-    let words = [u64::from(kind) << 32 | world.clump().rank() as u64, tag as u64];
-    if refuse_in_call().is_err() {
-        let run = crate::owner::SameThread(move || world.send(dest, words, &taken));
-        return py.detach(move || (run.into_inner())()).map_err(raised);
-    }
-    waiting(py, timeout, || world.send(dest, words, &taken))?.map_err(raised)
+    send_chunks(py, (dest, kind, tag), &chunks(&parts)?, timeout)
 }
 
-/// Waits for an object of this source and tag (`None`: any); returns source, tag and bytes.
+/// Sends an object, as [`send`] sends its encoding.
+#[pyfunction]
+#[pyo3(signature = (dest, kind, tag, object, timeout=Limit::NONE))]
+pub(crate) fn send_object(
+    py: Python<'_>,
+    dest: usize,
+    kind: u32,
+    tag: i64,
+    object: &Bound<'_, PyAny>,
+    timeout: Limit,
+) -> PyResult<()> {
+    if let Some(bytes) = plain::encode(object) {
+        return send_chunks(py, (dest, kind, tag), &[Chunk::of(&bytes)], timeout);
+    }
+    static DUMPS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let parts = DUMPS.import(py, "clump._codec", "dumps")?.call1((object,))?;
+    let parts: Vec<Bound<'_, PyAny>> = parts.extract()?;
+    send_chunks(py, (dest, kind, tag), &chunks(&parts)?, timeout)
+}
+
+/// Sends bytes that live until this returns.
+fn send_chunks(
+    py: Python<'_>,
+    (dest, kind, tag): (usize, u32, i64),
+    taken: &[Chunk],
+    timeout: Limit,
+) -> PyResult<()> {
+    let world = world()?;
+    let dest = world.dest(dest)?;
+    let words = [u64::from(kind) << 32 | world.clump().rank() as u64, tag as u64];
+    if refuse_in_call().is_err() {
+        let run = crate::owner::SameThread(move || world.send(dest, words, taken));
+        return py.detach(move || (run.into_inner())()).map_err(raised);
+    }
+    waiting(py, timeout, || world.send(dest, words, taken))?.map_err(raised)
+}
+
+/// Waits for an object of this source and tag (`None`: any); returns it, its source and its tag.
 #[pyfunction]
 #[pyo3(signature = (source=None, tag=None, timeout=Limit::NONE))]
-pub(crate) fn recv(
-    py: Python<'_>,
+pub(crate) fn recv<'py>(
+    py: Python<'py>,
     source: Option<u32>,
     tag: Option<i64>,
     timeout: Limit,
-) -> PyResult<(u32, i64, Py<PyAny>)> {
+) -> PyResult<(Bound<'py, PyAny>, u32, i64)> {
     let world = world()?;
     if let Some(source) = source {
         world.dest(source as usize)?;
@@ -148,7 +179,16 @@ pub(crate) fn recv(
         world.report()?;
         return Err(failure(FailureKind::Clump, "a wait for a message ended without one"));
     };
-    Ok((message.source, message.tag, buffer(py, message.bytes)?.unbind()))
+    Ok((object(py, message.bytes)?, message.source, message.tag))
+}
+
+/// Returns the object of an encoding.
+fn object(py: Python<'_>, bytes: Vec<u8>) -> PyResult<Bound<'_, PyAny>> {
+    if let Some(value) = plain::decode(py, &bytes)? {
+        return Ok(value);
+    }
+    static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    LOADS.import(py, "clump._codec", "loads")?.call1((buffer(py, bytes)?,))
 }
 
 /// Returns source, tag and bytes of the next object, if it has arrived.

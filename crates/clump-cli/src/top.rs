@@ -13,6 +13,7 @@ use clump_os::printable::{printable, printable_json};
 use clump_os::signal::{self, Signals};
 use clump_os::{clock, console};
 use clump_shm::node::NodeMemory;
+use clump_shm::virtual_time;
 use rates::{JobLook, JobRates};
 use std::io::{BufRead, IsTerminal, Read};
 use std::process::ExitCode;
@@ -222,7 +223,9 @@ fn look(nodes: &[NodeMemory]) -> JobLook {
     let stacks = nodes.iter().zip(&by_node).flat_map(|(node, all)| scene::stacks(node, all));
     let (stacks, counters) = (stacks.collect(), by_node.concat());
     let interfaces = nodes.iter().flat_map(scene::monitors).collect();
-    JobLook { at_ns: clock::now_ns(), ranks, counters, interfaces, stacks }
+    let virtual_time = nodes.first().and_then(|node| virtual_time::summary(node).ok().flatten());
+    let virtual_ns = virtual_time.map(|sum| sum.ns);
+    JobLook { at_ns: clock::now_ns(), ranks, counters, interfaces, stacks, virtual_ns }
 }
 
 /// Returns true if every rank that joined has left.

@@ -195,14 +195,36 @@ impl Drop for Aligned {
 /// Prefetches the cache line at `bytes[at]` before it is needed; without effect beyond the end.
 #[inline(always)]
 pub fn prefetch(bytes: &[u8], at: usize) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(byte) = bytes.get(at) {
+        prefetch_at(byte);
+    }
+}
+
+/// Prefetches the cache line of an address before it is needed: a hint, also where nothing is
+/// mapped.
+#[inline(always)]
+pub fn prefetch_at(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect that a program could see, and never faults.
+    unsafe {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint; the address is that of a byte in a live slice.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (bytes, at);
+    let _ = at;
+}
+
+/// Prefetches a cache line as [`prefetch_at`] does, and takes it from other processors, since it
+/// will be written.
+#[inline(always)]
+pub fn prefetch_for_write(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint as above; processors that do not have it take it for no operation.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// Returns the anonymous memory of this process that is resident now, in bytes (proc(5),
@@ -242,6 +264,8 @@ mod tests {
         assert_eq!(Aligned::new(0).unwrap().len(), BLOCK);
         prefetch(&memory, 5);
         prefetch(&memory, usize::MAX);
+        prefetch_for_write(&memory[5]);
+        prefetch_for_write(std::ptr::null());
     }
 
     #[test]

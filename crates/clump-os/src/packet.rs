@@ -199,15 +199,9 @@ impl PacketRing {
     /// each takes as long to come as the status did.
     #[inline(always)]
     fn fetch(&self) {
-        #[cfg(target_arch = "x86_64")]
+        let slot = self.memory.base().as_ptr().wrapping_add(self.next * SLOT_BYTES);
         for line in 1..4 {
-            // SAFETY: `next` < SLOTS and a slot has 2048 bytes, so the place is inside the mapping;
-            // and a prefetch has no effect that a program could see.
-            unsafe {
-                use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-                let at = self.memory.base().as_ptr().add(self.next * SLOT_BYTES + line * 64);
-                _mm_prefetch::<_MM_HINT_T0>(at.cast_const().cast());
-            }
+            crate::memory::prefetch_at(slot.wrapping_add(line * 64));
         }
     }
 

@@ -2,11 +2,14 @@
 
 use crate::element::{AtomicElement, Element, from_word};
 use crate::error::{ErrorKind, Result};
-use crate::layout::ElementPlace;
+use crate::global_ref::GlobalRef;
 use crate::spread::Spread;
 
 /// Elements of a gather that are requested together.
 const GATHERED: usize = 1 << 16;
+
+/// Elements whose memory is fetched ahead of their turn: as many as a processor has in flight.
+const AHEAD: usize = 16;
 
 impl<T: AtomicElement> Spread<T> {
     /// Begins to add `value` to each of these elements, as often as it is named.
@@ -14,11 +17,54 @@ impl<T: AtomicElement> Spread<T> {
     /// # Errors
     /// Fails if one does not exist: then some have been begun.
     pub fn scatter_add(&self, indexes: &[usize], value: T) -> Result<()> {
-        indexes.iter().try_for_each(|&index| self.at(index).add(value))
+        self.each(indexes, |_, element| element.add(value))
     }
 }
 
 impl<T: Element> Spread<T> {
+    /// Calls `run` with the position of each index, and its element, which it is to change. Faster
+    /// than a loop with [`Spread::at`], because lines of this node's memory come ahead of their
+    /// turn.
+    ///
+    /// # Errors
+    /// Those of `run`: the first ends it.
+    #[inline(always)]
+    pub fn each(
+        &self,
+        indexes: &[usize],
+        run: impl FnMut(usize, GlobalRef<'_, T>) -> Result<()>,
+    ) -> Result<()> {
+        self.each_ahead(indexes, true, run)
+    }
+
+    #[inline(always)]
+    fn each_ahead(
+        &self,
+        indexes: &[usize],
+        for_write: bool,
+        mut run: impl FnMut(usize, GlobalRef<'_, T>) -> Result<()>,
+    ) -> Result<()> {
+        let layout = self.layout();
+        let fetched = |index: &usize| {
+            let place = layout.place(*index);
+            if let Some((part, place)) = place.and_then(|it| Some((self.part(it.rank)?, it))) {
+                part.target.prefetch(place.local as u64 * size_of::<T>() as u64, for_write);
+            }
+            place
+        };
+        let mut places = [None; AHEAD];
+        for (place, index) in places.iter_mut().zip(indexes) {
+            *place = fetched(index);
+        }
+        let next = indexes.iter().skip(AHEAD).map(Some).chain(std::iter::repeat(None));
+        for ((position, &index), next) in indexes.iter().enumerate().zip(next) {
+            let Some(turn) = places.get_mut(position % AHEAD) else { break };
+            let place = std::mem::replace(turn, next.and_then(fetched));
+            run(position, self.at_place(index, place))?;
+        }
+        Ok(())
+    }
+
     /// Begins to write each of these elements.
     ///
     /// # Errors
@@ -26,7 +72,9 @@ impl<T: Element> Spread<T> {
     /// begun.
     pub fn scatter(&self, indexes: &[usize], values: &[T]) -> Result<()> {
         same(indexes.len(), values.len())?;
-        indexes.iter().zip(values).try_for_each(|(&index, &value)| self.at(index).put(value))
+        self.each(indexes, |position, element| {
+            values.get(position).map_or(Ok(()), |&value| element.put(value))
+        })
     }
 
     /// Reads each of these elements into its place in `to`.
@@ -49,17 +97,12 @@ impl<T: Element> Spread<T> {
 
     /// Reads elements that are words or parts of words, sorted by rank.
     fn gather_chunk(&self, indexes: &[usize], to: &mut [T]) -> Result<()> {
-        let size = size_of::<T>() as u64;
         let mut by_rank = vec![RankWords::default(); self.pgas().nranks()];
-        for (place, &index) in indexes.iter().enumerate() {
-            let missing = || ErrorKind::NoSuchElement { index, len: self.len() };
-            let found = self.layout().place(index).ok_or_else(missing)?;
-            let ElementPlace { rank, local } = found;
-            let offset = local as u64 * size;
-            let part = self.part(rank).filter(|part| part.target.is_near());
-            match (part, u32::try_from(offset / 8)) {
-                (None, Ok(word)) => {
-                    if let Some(words) = by_rank.get_mut(rank) {
+        self.each_ahead(indexes, false, |place, element| {
+            let (part, offset) = (element.peer()?, element.offset);
+            match (part.target.is_near(), u32::try_from(offset / 8)) {
+                (false, Ok(word)) => {
+                    if let Some(words) = by_rank.get_mut(part.rank()) {
                         words.indexes.push(word);
                         words.places.push((place, offset as u32 % 8 * 8));
                     }
@@ -67,11 +110,12 @@ impl<T: Element> Spread<T> {
                 // Of this node, or further on than an index reaches.
                 _ => {
                     if let Some(to) = to.get_mut(place) {
-                        *to = self.at(index).read()?;
+                        *to = element.read()?;
                     }
                 }
             }
-        }
+            Ok(())
+        })?;
         let mut words: Vec<_> = by_rank.iter().map(|rank| vec![0; rank.indexes.len()]).collect();
         let inner = &self.pgas().inner;
         inner.wait(|| {

@@ -96,7 +96,13 @@ impl<T: Element> Spread<T> {
     /// Returns an element. Operations on one beyond the end fail.
     #[inline(always)]
     pub fn at(&self, index: usize) -> GlobalRef<'_, T> {
-        let (found, offset) = match self.layout.place(index) {
+        self.at_place(index, self.layout.place(index))
+    }
+
+    /// Returns the element of an index, whose place is known.
+    #[inline(always)]
+    pub(crate) fn at_place(&self, index: usize, place: Option<ElementPlace>) -> GlobalRef<'_, T> {
+        let (found, offset) = match place {
             Some(ElementPlace { rank, local }) => {
                 (self.parts.get(rank), local as u64 * size_of::<T>() as u64)
             }

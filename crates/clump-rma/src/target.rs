@@ -8,6 +8,7 @@ mod words;
 use crate::error::{Refusal, Result, refused};
 use crate::rma::{Inner, Rma};
 use clump_onesided::{Word, note_store};
+use clump_os::memory::{prefetch_at, prefetch_for_write};
 use clump_os::sync::AtomicU64;
 use clump_shm::cells::Cells;
 use clump_shm::export::{SegmentName, SegmentOwner};
@@ -157,6 +158,16 @@ impl Target {
         // SAFETY: the end is that of whole words of eight bytes in the mapping that `near` keeps,
         // so an aligned word that begins before it is inside; a `Cell` is the atomic of its size.
         Some(unsafe { self.base.add(offset as usize).cast::<T::Cell>().as_ref() })
+    }
+
+    /// Prefetches a word of a near segment before it is needed: for writing, or for reading only.
+    #[inline(always)]
+    pub fn prefetch(&self, offset: u64, for_write: bool) {
+        let at = self.base.as_ptr().wrapping_add(offset as usize);
+        if offset >= self.words_end {
+            return;
+        }
+        if for_write { prefetch_for_write(at) } else { prefetch_at(at) }
     }
 
     /// Returns the name of the segment.

@@ -47,10 +47,10 @@ fn measure(cl: &clump::Clump, gas: &Pgas, table: &Spread<i64>) -> Result<(), Fai
     let (rank, timer) = (cl.rank(), (cl.clock(), gas));
     let all = indexes(0x9e37_79b9_7f4a_7c15 ^ rank as u64);
     let mut out = vec![0; INDEXES];
-    let add = timed(timer, || Ok(all.iter().try_for_each(|&at| table.at(at).add(1))?))?;
+    let add = timed(timer, || Ok(table.scatter_add(&all, 1)?))?;
     let gather = timed(timer, || Ok(table.gather(&all, &mut out)?))?;
     let scatter = timed(timer, || {
-        all.iter().zip(&out).try_for_each(|(&at, &value)| table.at(at).put(value))?;
+        table.scatter(&all, &out)?;
         Ok(gas.sync()?)
     })?;
     // An element of this rank.

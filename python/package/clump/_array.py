@@ -48,7 +48,11 @@ class GlobalArray:
             raise ValueError(f'spread is "block", "cyclic" or a number of elements, not {spread!r}')
         kind = ord(dtype.kind) if dtype.isnative and dtype.kind in "iuf" else ord("V")
         self._a = _native.NativeArray(size, dtype, (kind, dtype.itemsize), block, timeout)
-        self._words = kind != ord("V") and (dtype.kind != "f" or dtype.itemsize in (4, 8))
+        # Operations on one element, where elements are numbers that have them.
+        words = kind != ord("V") and (dtype.kind != "f" or dtype.itemsize in (4, 8))
+        self._get_one = self._a.get_one if words else None
+        self._put_one = self._a.put_one if words else None
+        self._add_one = self._a.add_one if words else None
         self._w = w
         self.shape = shape
         self.size = size
@@ -153,8 +157,9 @@ class GlobalArray:
         return iter(np.asarray(self))
 
     def __getitem__(self, key):
-        if type(key) is int and self._words:
-            return self._a.get_one(key)
+        one = self._get_one
+        if type(key) is int and one is not None:
+            return one(key)
         if isinstance(key, slice):
             run = self._range(key)
             if run is not None:
@@ -175,8 +180,9 @@ class GlobalArray:
         return place[()] if shape == () else place
 
     def __setitem__(self, key, value):
-        if type(key) is int and self._words:
-            return self._a.put_one(key, value)
+        one = self._put_one
+        if type(key) is int and one is not None:
+            return one(key, value)
         if isinstance(key, slice):
             run = self._range(key)
             if run is not None:
@@ -208,13 +214,16 @@ class GlobalArray:
         """Begins to update elements by their indexes: add, min, max, and, or, xor. An index that
         occurs several times counts as often. Complete at `barrier` and `sync`; this rank's own
         later reads see it."""
-        if type(indexes) is int and self._words and timeout is None:
+        if type(indexes) is int and self._get_one is not None and timeout is None:
             return self._a.update_one(op, indexes, values)
         flat, shape = self._indexes(indexes)
         self._a.update(op, flat, self._values(values, shape), timeout)
 
     def add(self, indexes, values, *, timeout=None):
         """Begins to add to elements by their indexes, as `update` does."""
+        one = self._add_one
+        if type(indexes) is int and timeout is None and one is not None:
+            return one(indexes, values)
         self.update(indexes, values, "add", timeout=timeout)
 
     def fetch_add(self, index, value=1, *, timeout=None):

@@ -6,8 +6,9 @@ import signal
 import threading
 from multiprocessing.connection import wait
 
+from . import _links
 from ._errors import ClumpError
-from ._tasks import _Ranks
+from ._workers import Ranks
 
 
 class _Interrupts:
@@ -67,7 +68,7 @@ class Cluster:
         """Ends the ranks, and starts new ones, without variables."""
         self.close()
         n, nodes, options = self._given
-        self._ranks = _Ranks(n, nodes=nodes, joins=True, options=options)
+        self._ranks = Ranks(n, nodes=nodes, joins=True, options=options)
 
     def close(self):
         """Ends the ranks."""
@@ -86,7 +87,7 @@ class Cluster:
             raise ClumpError("the cluster is closed: restart() starts its ranks again")
         ranks = range(self.size) if ranks is None else list(ranks)
         number = next(self._numbers)
-        body = pickle.dumps(("cell", number, code.encode()))
+        body = _links.work_head(_links.CELL, number) + code.encode()
         connections = self._ranks.connections
         waiting = {connections[rank]: rank for rank in ranks}
         replies = {}
@@ -103,7 +104,7 @@ class Cluster:
                 for connection in wait(list(waiting), 0.1):
                     rank = waiting[connection]
                     try:
-                        reply = pickle.loads(connection.recv_bytes())
+                        reply = _links.read_reply(connection.recv_bytes())
                     except (EOFError, ConnectionError, OSError) as error:
                         self._died(rank, error)
                     if reply[0] == number:  # else of a cell that was given up

@@ -1,13 +1,18 @@
-"""Objects as bytes: pickle 5, with large buffers beside the pickle, not copied into it."""
+"""Objects as bytes: pickle 5, with large buffers beside the pickle, not copied into it. Small plain
+values, such as dictionaries of numbers and strings, are encoded by the extension module."""
 
 import pickle as _pickle
 import struct
 import sys
 
+from . import _native
+
 _ALIGN = 64
 _FEW = struct.Struct("<Q")
 #: Head of an encoding without buffers.
 _NONE = _FEW.pack(0)
+#: Head of a plain value.
+_PLAIN = 2**64 - 1
 _package = sys.modules["clump"].__dict__
 
 
@@ -19,6 +24,9 @@ def encoder():
 
 def dumps(obj):
     """Returns the parts of an object's encoding: bytes and contiguous arrays."""
+    plain = _native.plain_bytes(obj)
+    if plain is not None:
+        return [plain]
     buffers = []
     data = encoder().dumps(obj, protocol=5, buffer_callback=buffers.append)
     if not buffers:
@@ -53,6 +61,8 @@ def loads(data):
     (count,) = _FEW.unpack_from(view)
     if count == 0:
         return _pickle.loads(view[8:])
+    if count == _PLAIN:
+        return _native.plain_value(data)
     lens = struct.unpack_from(f"<{count + 1}Q", view, 8)
     at = 8 * (count + 2)
     pickled = view[at : at + lens[0]]

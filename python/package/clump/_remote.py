@@ -124,7 +124,7 @@ def _read(data):
 def start(function, rank, *args, **kwargs):
     """Begins a remote call; `wait()` of what it returns gives the result, with a limit if wanted."""
     name, number = _name(function), next(_numbers)
-    _native.send(rank, _CALL, number, _codec.dumps((name, args, kwargs)))
+    _native.send_object(rank, _CALL, number, (name, args, kwargs))
     return PendingCall(number, rank, name)
 
 
@@ -135,7 +135,7 @@ def call(function, rank, *args, **kwargs):
 
 def notify(function, rank, *args, **kwargs):
     """Calls a function at a rank, without an answer. If it fails there, that rank reports it."""
-    _native.send(rank, _ONE_WAY, 0, _codec.dumps((_name(function), args, kwargs)))
+    _native.send_object(rank, _ONE_WAY, 0, (_name(function), args, kwargs))
 
 
 def dispatch(source, kind, number, data):

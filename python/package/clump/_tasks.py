@@ -1,167 +1,26 @@
-"""Tasks and cells on ranks that are processes of their own: Executor and Cluster.
-
-The process that makes them is a client: it joins no job, and forks nothing. The launcher starts the
-ranks, each of which connects to a socket of the client.
-"""
+"""Tasks on ranks that are processes of their own: Executor."""
 
 import collections
 import concurrent.futures
 import itertools
 import os
 import pickle
-import secrets
 import selectors
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 import weakref
-from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 
-from ._codec import encoder
-from ._errors import RemoteError, StartError
-from ._links import Link
+from . import _links
+from ._errors import RemoteError
+from ._workers import Ranks, dumps
 
-#: True in workers, which execute the client's script up to where it makes workers.
-in_worker = False
-#: Tasks that are sent to a worker before it has finished the first.
-_AHEAD = 2
-_START_SECONDS = 60
-
-
-class InWorker(BaseException):
-    """Ends the execution of the client's script in a worker, where that makes workers."""
-
-
-def _main():
-    """Returns what a worker needs to import the client's script."""
-    main = sys.modules["__main__"]
-    path = getattr(main, "__file__", None)
-    if path is not None and not os.path.exists(path):
-        path = None
-    sys.modules.setdefault("__mp_main__", main)
-    return {
-        "file": None if path is None else os.path.abspath(path),
-        "path": [os.path.abspath(entry) for entry in sys.path],
-        "argv": sys.argv,
-    }
-
-
-def dumps(obj):
-    """Encodes functions and arguments; by cloudpickle if the program has set it."""
-    return encoder().dumps(obj, protocol=5)
-
-
-class _Ranks:
-    """Ranks of a job, and the connections to them."""
-
-    def __init__(self, n, *, nodes=1, joins=False, options=(), initializer=None, initargs=()):
-        if in_worker:
-            raise InWorker
-        if n < 1:
-            raise ValueError(f"{n} ranks")
-        from . import launcher
-
-        self.folder = tempfile.mkdtemp(prefix="clump-")
-        self.connections, self.pids = [], []
-        self.job = None
-        try:
-            self._start(n, nodes, joins, options, launcher())
-            self._greet(initializer, initargs)
-        except BaseException:
-            self.end()
-            raise
-
-    def _start(self, n, nodes, joins, options, launcher):
-        address = os.path.join(self.folder, "socket")
-        secret = os.path.join(self.folder, "secret")
-        key = secrets.token_bytes(32)
-        with open(os.open(secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(key)
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(address)
-            listener.listen(n)
-            listener.settimeout(0.1)
-            words = [launcher, "run", "-n", str(n), "--nodes", str(nodes), *options]
-            words += [sys.executable, "-m", "clump._worker", address, secret]
-            words.append("join" if joins else "apart")
-            # A session of its own: Ctrl-C at the client's terminal is the client's to pass on.
-            self.job = subprocess.Popen(words, start_new_session=True, stdin=subprocess.DEVNULL)
-            ends = time.monotonic() + _START_SECONDS
-            while len(self.connections) < n:
-                try:
-                    accepted, _ = listener.accept()
-                except TimeoutError:
-                    self._check_start(ends)
-                    continue
-                accepted.setblocking(True)
-                connection = Connection(accepted.detach())
-                deliver_challenge(connection, key)
-                answer_challenge(connection, key)
-                self.connections.append(connection)
-        # All are here: nothing is left behind from now on, however this process ends.
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _check_start(self, ends):
-        code = self.job.poll()
-        if code is not None:
-            raise StartError(f"the job of workers ended with code {code} before all had started")
-        if time.monotonic() > ends:
-            raise StartError(f"workers have not started within {_START_SECONDS} s")
-
-    def _greet(self, initializer, initargs):
-        hellos = []
-        for connection in self.connections:
-            hellos.append(self._received(connection))
-        order = sorted(range(len(hellos)), key=lambda at: hellos[at]["rank"])
-        self.connections = [self.connections[at] for at in order]
-        self.pids = [hellos[at]["pid"] for at in order]
-        first = None if initializer is None else dumps((initializer, initargs))
-        start = pickle.dumps({"main": _main(), "initializer": first})
-        for connection in self.connections:
-            connection.send_bytes(start)
-        for connection in self.connections:
-            failed = self._received(connection)
-            if failed is not None:
-                raise StartError(f"a worker could not start:\n{failed}")
-
-    def _received(self, connection):
-        ends = time.monotonic() + _START_SECONDS
-        while not connection.poll(0.1):
-            self._check_start(ends)
-        try:
-            return pickle.loads(connection.recv_bytes())
-        except (EOFError, ConnectionError) as error:
-            raise StartError("a worker ended while it started") from error
-
-    def interrupt(self, ranks):
-        """Sends SIGINT to workers."""
-        for rank in ranks:
-            try:
-                os.kill(self.pids[rank], signal.SIGINT)
-            except ProcessLookupError:
-                pass
-
-    def end(self, seconds=5):
-        """Closes the connections, which ends the workers; then the job, if they do not end."""
-        for connection in self.connections:
-            connection.close()
-        self.connections = []
-        if self.job is not None:
-            try:
-                self.job.wait(seconds)
-            except subprocess.TimeoutExpired:
-                self.job.terminate()
-                try:
-                    self.job.wait(5)
-                except subprocess.TimeoutExpired:
-                    self.job.kill()
-                    self.job.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+#: Fewest and most tasks that a worker has, of which it executes one. More than the fewest are sent
+#: while tasks are so short that a worker has none left when the next one comes to it.
+_FEWEST, _MOST = 2, 8
+#: Seconds of a task that is not short: those behind it may be better off elsewhere.
+_LONG_SECONDS = 0.005
+#: Calls of a map that are encoded at a time: workers begin meanwhile.
+_BATCH = 64
 
 
 def _failure(error, trace, rank):
@@ -187,6 +46,35 @@ class _Work:
         if not self.begun:
             self.begun = any([it.set_running_or_notify_cancel() for it in self.futures])
         return self.begun
+
+
+class _Worker:
+    """A worker, and the work that it has. `since`: when it began the first of it, or replied."""
+
+    __slots__ = ("begun", "events", "link", "rank", "since")
+
+    def __init__(self, rank, connection):
+        self.rank, self.link = rank, _links.Link(connection)
+        self.begun, self.since = {}, 0.0
+        self.events = selectors.EVENT_READ
+
+    def load(self):
+        """Returns the number of works that it has."""
+        return len(self.begun)
+
+    def give(self, work):
+        """Adds a work, which the link's next push sends."""
+        if not self.begun:
+            self.since = time.monotonic()
+        self.begun[work.number] = work
+        self.link.put(_links.work_head(_links.TASK, work.number), work.body)
+
+    def watch(self, selector):
+        """Waits for room, too, while bytes wait for it."""
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if self.link.waits else 0)
+        if events != self.events:
+            self.events = events
+            selector.modify(self.link.fd, events, self)
 
 
 #: Executors whose threads run.
@@ -217,7 +105,7 @@ class Executor(concurrent.futures.Executor):
     def __init__(self, workers=None, *, nodes=1, initializer=None, initargs=(), options=()):
         workers = os.cpu_count() if workers is None else workers
         options = ("--on-death", "continue", *options)
-        self._ranks = _Ranks(
+        self._ranks = Ranks(
             workers, nodes=nodes, options=options, initializer=initializer, initargs=initargs
         )
         self._numbers = itertools.count(1)
@@ -225,20 +113,27 @@ class Executor(concurrent.futures.Executor):
         self._queue = collections.deque()
         self._closing = False
         self._broken = None
+        #: True while the thread sleeps, and calls are to wake it.
+        self._asleep = False
+        #: Works that a worker has at most.
+        self._ahead = _FEWEST
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         self._thread = threading.Thread(target=self._serve, name="clump.Executor", daemon=True)
         self._thread.start()
         _running.add(self)
 
-    def _put(self, body, futures):
+    def _put(self, works):
+        """Adds calls: the pickled function and arguments, and the futures."""
         with self._lock:
             if self._broken is not None:
                 raise concurrent.futures.BrokenExecutor(self._broken)
             if self._closing:
                 raise RuntimeError("cannot submit calls after shutdown")
-            self._queue.append(_Work(next(self._numbers), body, futures))
-        self._wake()
+            self._queue.extend(_Work(next(self._numbers), *work) for work in works)
+            wakes, self._asleep = self._asleep, False
+        if wakes:
+            self._wake()
 
     def _wake(self):
         with self._lock:
@@ -251,7 +146,7 @@ class Executor(concurrent.futures.Executor):
     def submit(self, fn, /, *args, **kwargs):
         """Begins a call; returns its future."""
         future = concurrent.futures.Future()
-        self._put(dumps((fn, [(args, kwargs)])), [future])
+        self._put([(dumps((fn, [(args, kwargs)])), [future])])
         return future
 
     def map(self, fn, *iterables, timeout=None, chunksize=None):
@@ -262,12 +157,11 @@ class Executor(concurrent.futures.Executor):
             chunksize = max(1, len(calls) // (8 * max(1, len(self._ranks.pids))))
         if chunksize < 1:
             raise ValueError("chunksize must be 1 or more")
-        futures = []
-        for at in range(0, len(calls), chunksize):
-            chunk = calls[at : at + chunksize]
-            mine = [concurrent.futures.Future() for _ in chunk]
-            self._put(dumps((fn, chunk)), mine)
-            futures += mine
+        futures = [concurrent.futures.Future() for _ in calls]
+        starts = range(0, len(calls), chunksize)
+        for batch in (starts[at : at + _BATCH] for at in range(0, len(starts), _BATCH)):
+            cuts = [slice(at, at + chunksize) for at in batch]
+            self._put([(dumps((fn, calls[cut])), futures[cut]) for cut in cuts])
         ends = None if timeout is None else time.monotonic() + timeout
 
         def results():
@@ -306,32 +200,31 @@ class Executor(concurrent.futures.Executor):
         return None
 
     def _serve(self):
-        links = {rank: Link(each) for rank, each in enumerate(self._ranks.connections)}
-        begun = {rank: {} for rank in links}
+        workers = {rank: _Worker(rank, each) for rank, each in enumerate(self._ranks.connections)}
         selector = selectors.DefaultSelector()
         selector.register(self._wake_read, selectors.EVENT_READ, None)
-        for rank, link in links.items():
-            selector.register(link.fd, selectors.EVENT_READ, rank)
+        for worker in workers.values():
+            selector.register(worker.link.fd, worker.events, worker)
         try:
             while True:
-                self._hand_out(links, begun)
+                self._hand_out(workers)
                 with self._lock:
-                    idle = not self._queue and not any(begun.values())
-                    if (self._closing and idle) or not links:
+                    idle = not self._queue and not any(it.begun for it in workers.values())
+                    if (self._closing and idle) or not workers:
                         break
-                for rank, link in links.items():
-                    events = selectors.EVENT_WRITE if link.waits else 0
-                    selector.modify(link.fd, selectors.EVENT_READ | events, rank)
+                    self._asleep = not self._queue
+                for worker in workers.values():
+                    worker.watch(selector)
                 for key, events in selector.select():
                     if key.data is None:
                         os.read(self._wake_read, 4096)
-                    elif key.data in links:
-                        self._exchange(key.data, events, links, begun, selector)
+                    elif key.data.rank in workers:
+                        self._exchange(key.data, events, workers, selector)
         except BaseException as error:  # an error of this file: nobody may wait for it for ever
-            self._break(f"the executor failed: {error!r}", begun)
+            self._break(f"the executor failed: {error!r}", workers)
         else:
-            if not links:
-                self._break("all workers have died", begun)
+            if not workers:
+                self._break("all workers have died", workers)
         finally:
             _running.discard(self)
             selector.close()
@@ -341,28 +234,37 @@ class Executor(concurrent.futures.Executor):
                 os.close(self._wake_write)
                 self._wake_write = None
 
-    def _hand_out(self, links, begun):
-        for ahead in range(1, _AHEAD + 1):
-            for rank in links:
-                if len(begun[rank]) < ahead:
-                    work = self._next()
-                    if work is None:
-                        return
-                    begun[rank][work.number] = work
-                    links[rank].send(pickle.dumps(("task", work.number, work.body)))
+    def _hand_out(self, workers):
+        """Gives work to the workers that have least of it."""
+        while workers:
+            worker = min(workers.values(), key=_Worker.load)
+            work = self._next() if worker.load() < self._ahead else None
+            if work is None:
+                break
+            worker.give(work)
+        for worker in workers.values():
+            worker.link.push()
 
-    def _exchange(self, rank, events, links, begun, selector):
+    def _exchange(self, worker, events, workers, selector):
         """Sends to a worker, and takes its results, as far as that goes now."""
         if events & selectors.EVENT_WRITE:
-            links[rank].push()
+            worker.link.push()
         try:
-            messages = links[rank].receive() if events & selectors.EVENT_READ else []
+            messages = worker.link.receive() if events & selectors.EVENT_READ else []
         except (EOFError, OSError):
-            self._lose(rank, links, begun, selector)
+            self._lose(worker, workers, selector)
             return
+        if not messages:
+            return
+        now = time.monotonic()
+        if now - worker.since > _LONG_SECONDS * len(messages):
+            self._ahead = _FEWEST
+        elif self._queue and len(messages) == len(worker.begun):
+            self._ahead = min(2 * self._ahead, _MOST)
+        worker.since = now
         for message in messages:
-            number, *reply = pickle.loads(message)
-            self._finish(begun[rank].pop(number), rank, reply)
+            number, *reply = _links.read_reply(message)
+            self._finish(worker.begun.pop(number), worker.rank, reply)
 
     def _finish(self, work, rank, reply):
         """Completes the futures of a work by its reply."""
@@ -381,12 +283,12 @@ class Executor(concurrent.futures.Executor):
             else:
                 future.set_exception(failure)
 
-    def _lose(self, rank, links, begun, selector):
+    def _lose(self, worker, workers, selector):
         """Gives a dead worker's calls to others; those that killed two workers fail."""
-        selector.unregister(links[rank].fd)
-        links.pop(rank).close()
-        works = list(begun[rank].values())
-        begun[rank] = {}
+        selector.unregister(worker.link.fd)
+        worker.link.close()
+        del workers[worker.rank]
+        works = list(worker.begun.values())
         # The first one ran, and those behind it had not begun.
         if works:
             works[0].tries += 1
@@ -402,12 +304,12 @@ class Executor(concurrent.futures.Executor):
             except concurrent.futures.InvalidStateError:
                 pass  # it is over, or cancelled
 
-    def _break(self, why, begun):
+    def _break(self, why, workers):
         with self._lock:
             self._broken = why
             left = list(self._queue)
             self._queue.clear()
-        for works in begun.values():
-            left += works.values()
+        for worker in workers.values():
+            left += worker.begun.values()
         for work in left:
             self._fail(work, why)

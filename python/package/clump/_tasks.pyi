@@ -7,12 +7,6 @@ from typing import Any, ParamSpec, TypeVar
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-in_worker: bool
-
-class InWorker(BaseException): ...
-
-def dumps(obj: object) -> bytes: ...
-
 class Executor(concurrent.futures.Executor):
     def __init__(
         self,

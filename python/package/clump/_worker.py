@@ -1,15 +1,16 @@
-"""A rank that executes tasks and cells of a client: `clump._tasks` starts it."""
+"""A rank that executes tasks and cells of a client: `clump._workers` starts it."""
 
 import contextlib
 import io
 import os
 import pickle
+import select
 import signal
 import sys
 import traceback
 from multiprocessing.connection import Client
 
-from . import _native, _tasks
+from . import _links, _native, _workers
 
 #: Seconds between two polls of clump while a worker that has joined its job waits for work.
 _POLL = 0.002
@@ -29,7 +30,7 @@ def _import_main(main):
         code = compile(script.read(), main["file"], "exec")
     try:
         exec(code, module.__dict__)
-    except _tasks.InWorker:
+    except _workers.InWorker:
         pass
 
 
@@ -38,13 +39,12 @@ def _trace(error):
 
 
 def _encoded(number, good, value, trace, output=""):
-    """Returns a reply: number, whether the work was done, the pickled value or exception, the
-    traceback, and what was printed. A value that cannot be pickled is a failure with the reason."""
+    """Returns a reply, its value pickled. One that cannot be pickled is a failure with the reason."""
     try:
-        body = _tasks.dumps(value)
+        body = _workers.dumps(value)
     except BaseException as error:
         good, body, trace = False, pickle.dumps(None), trace or _trace(error)
-    return pickle.dumps((number, good, body, trace, output), protocol=5)
+    return _links.reply(number, good, body, trace, output)
 
 
 class _Worker:
@@ -94,24 +94,27 @@ class _Worker:
         if not good:
             value = error
         try:
-            _tasks.dumps(value)
+            _workers.dumps(value)
         except BaseException:
             value = repr(value) if good else None
         return _encoded(number, good, value, trace, out.getvalue())
 
     def serve(self):
         """Executes what comes until the client goes."""
+        fd, inbox = self.connection.fileno(), _links.Inbox()
         while True:
             try:
-                while _native.is_joined() and not self.connection.poll(_POLL):
+                while _native.is_joined() and not select.select([fd], [], [], _POLL)[0]:
                     _native.poll()
-                kind, number, body = pickle.loads(self.connection.recv_bytes())
+                messages = inbox.read(fd)
             except (EOFError, ConnectionError):
                 return
-            run = self.task if kind == "task" else self.cell
-            reply = run(number, body)
-            with contextlib.suppress(ConnectionError):
-                self.connection.send_bytes(reply)
+            for message in messages:
+                kind, number, body = _links.read_work(message)
+                run = self.task if kind == _links.TASK else self.cell
+                reply = run(number, body)
+                with contextlib.suppress(ConnectionError):
+                    self.connection.send_bytes(reply)
 
 
 def main():
@@ -127,7 +130,7 @@ def main():
             hello["rank"] = world().rank
         connection.send_bytes(pickle.dumps(hello))
         start = pickle.loads(connection.recv_bytes())
-        _tasks.in_worker = True
+        _workers.in_worker = True
         _import_main(start["main"])
         if start["initializer"] is not None:
             function, args = pickle.loads(start["initializer"])

@@ -281,17 +281,16 @@ class World(Team):
 
     def send(self, obj, dest, tag=0, *, timeout=None):
         """Sends an object or array to a rank, which takes it by `recv`. Does not wait for that."""
-        _native.send(dest, 0, tag, _codec.dumps(obj), timeout)
+        _native.send_object(dest, 0, tag, obj, timeout)
 
     def recv(self, source=None, tag=None, *, timeout=None):
         """Waits for an object of that source and tag (`None`: of any), and returns it. Objects of
         one source are taken in the order in which they were sent."""
-        return _codec.loads(_native.recv(source, tag, timeout)[2])
+        return _native.recv(source, tag, timeout)[0]
 
     def recv_from(self, source=None, tag=None, *, timeout=None):
         """Waits as `recv` does; returns the object, its source and its tag."""
-        source, tag, data = _native.recv(source, tag, timeout)
-        return _codec.loads(data), source, tag
+        return _native.recv(source, tag, timeout)
 
     async def arrival(self, source=None, tag=None):
         """Waits as `recv` does, in a coroutine: others of its event loop run meanwhile. A limit is

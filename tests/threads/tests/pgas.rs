@@ -327,6 +327,44 @@ fn elements_of_all_sizes_arrive_whole() {
 }
 
 #[test]
+fn every_element_comes_once_in_the_order_of_its_indexes() {
+    everywhere(|_, pgas| {
+        let (rank, ranks) = (pgas.rank(), pgas.nranks());
+        for layout in [Layout::Block, Layout::Cyclic, Layout::BlockCyclic(3)] {
+            let table = pgas.spread::<u64>(64 * ranks, layout).unwrap();
+            // Fewer indexes than are fetched ahead, as many, and more; some of them twice.
+            for count in [0, 1, 15, 16, 17, 100] {
+                let indexes: Vec<_> = (0..count).map(|i| i * 7 % (32 * ranks) * 2).collect();
+                let mut came = Vec::new();
+                let each = table.each(&indexes, |position, element| {
+                    came.push(position);
+                    element.add(1 << (16 * (rank % 4)))
+                });
+                each.unwrap();
+                assert!(came.into_iter().eq(0..count), "positions in their order");
+                pgas.all_store_sync().unwrap();
+                let times = |of: usize| indexes.iter().filter(|&&index| index == of).count() as u64;
+                let all = (0..ranks).map(|rank| 1 << (16 * (rank % 4))).sum::<u64>();
+                for index in 0..table.len() {
+                    assert_eq!(table.at(index).read().unwrap(), times(index) * all, "{index}");
+                }
+                pgas.barrier().unwrap();
+                let local = table.local();
+                local.copy_from(0, &vec![0; local.len()]).unwrap();
+                pgas.barrier().unwrap();
+            }
+            let mut until = 0;
+            let given_up = table.each(&[1, 2, 3], |position, element| {
+                until = position;
+                if position == 1 { table.at(usize::MAX).put(0) } else { element.put(0) }
+            });
+            assert!(given_up.is_err() && until == 1, "an error ends it");
+            pgas.barrier().unwrap();
+        }
+    });
+}
+
+#[test]
 fn what_is_outside_is_an_error_before_anything_is_sent() {
     everywhere(|_, pgas| {
         let table = pgas.spread::<u64>(10, Layout::Cyclic).unwrap();

@@ -32,6 +32,9 @@ pub struct GupsArgs {
 
 /// Updates of each rank in a manner that is only compared with.
 const COMPARED: u64 = 1 << 15;
+/// Updates that are known before they are made: no more than the rules of HPCC's RandomAccess
+/// allow.
+const AHEAD: usize = 1024;
 
 /// Updates a table on all ranks of the job that this process belongs to, and checks it.
 ///
@@ -135,10 +138,23 @@ fn measured(
 /// Makes `count` updates behind the first `first`.
 fn update(table: &Spread<u64>, first: u64, count: u64, manner: Manner) -> clump::Result<()> {
     let mask = table.len() - 1;
-    let numbers = Stream::after(first).take(count as usize);
+    let mut numbers = Stream::after(first).take(count as usize);
     let at = |number: u64| table.at(number as usize & mask);
     match manner {
-        Manner::Aggregated => numbers.into_iter().try_for_each(|n| at(n).xor(n))?,
+        Manner::Aggregated => {
+            let mut ahead = Vec::with_capacity(AHEAD);
+            let mut indexes = Vec::with_capacity(AHEAD);
+            loop {
+                ahead.clear();
+                ahead.extend(numbers.by_ref().take(AHEAD));
+                if ahead.is_empty() {
+                    break;
+                }
+                indexes.clear();
+                indexes.extend(ahead.iter().map(|&number| number as usize & mask));
+                table.each(&indexes, |position, element| element.xor(ahead[position]))?;
+            }
+        }
         Manner::Single => numbers.into_iter().try_for_each(|n| at(n).now().xor(n))?,
         Manner::Blocking => {
             for number in numbers {

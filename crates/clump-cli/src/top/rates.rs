@@ -4,6 +4,7 @@ use super::view::{LineStyle, RankOrder, ViewLine, spark};
 use clump_trace::{Counter, Monitor, Snapshot};
 use schemars::JsonSchema;
 use serde::Serialize;
+use std::fmt::Write;
 
 /// One reading of a job.
 #[derive(Debug, Clone)]
@@ -18,6 +19,17 @@ pub(crate) struct JobLook {
     pub(crate) interfaces: Vec<Monitor>,
     /// Stacks that ranks drive themselves.
     pub(crate) stacks: Vec<Monitor>,
+    /// The latest clock of a rank, in ns, where time is virtual.
+    pub(crate) virtual_ns: Option<u64>,
+}
+
+/// Virtual time of a job, which passes beside the machine's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct VirtualRates {
+    /// The latest clock of a rank, in ns since the job began.
+    pub(crate) ns: u64,
+    /// Virtual seconds that pass in a second of this machine.
+    pub(crate) by_second: f64,
 }
 
 /// One rank between two readings; rates are by the second.
@@ -69,6 +81,8 @@ pub(crate) struct JobRates {
     /// Stacks that ranks drive themselves, since they started.
     #[schemars(with = "Vec<serde_json::Value>")]
     pub(crate) stacks: Vec<Monitor>,
+    /// Virtual time of the job; null where time is the machine's.
+    pub(crate) virtual_time: Option<VirtualRates>,
 }
 
 /// Counters of senders that found no room.
@@ -178,6 +192,10 @@ impl JobRates {
             ranks: ranks.collect(),
             interfaces: after.interfaces.clone(),
             stacks: after.stacks.clone(),
+            virtual_time: after.virtual_ns.map(|virtual_ns| {
+                let passed = virtual_ns.saturating_sub(before.virtual_ns.unwrap_or(0));
+                VirtualRates { ns: virtual_ns, by_second: passed as f64 / ns as f64 }
+            }),
         }
     }
 
@@ -196,7 +214,11 @@ impl JobRates {
     ) -> Vec<ViewLine> {
         let bytes: f64 = self.ranks.iter().map(|rank| rank.sent_bytes).sum();
         let (sent, bytes) = (short(self.sent()), short(bytes));
-        let rates = format!("{sent} messages/s, {bytes}B/s, over {:.1} s", self.over_ms / 1e3);
+        let mut rates = format!("{sent} messages/s, {bytes}B/s, over {:.1} s", self.over_ms / 1e3);
+        if let Some(VirtualRates { ns, by_second }) = self.virtual_time {
+            let virtual_s = ns as f64 / 1e9;
+            let _ = write!(rates, "; virtual time {virtual_s:.6} s, {by_second:.3} s a second");
+        }
         let left = columns.saturating_sub(rates.chars().count() + 2);
         let mut lines = vec![
             ViewLine::of(LineStyle::Plain, title.to_owned()),
@@ -289,7 +311,20 @@ mod tests {
         }
         let doing = |rank| (rank, 0, "in barrier 7, for rank 1 to arrive".to_owned(), 3);
         let ranks = (0..ranks as u32).map(doing).collect();
-        JobLook { at_ns, ranks, counters, interfaces: Vec::new(), stacks: Vec::new() }
+        let (interfaces, stacks, virtual_ns) = Default::default();
+        JobLook { at_ns, ranks, counters, interfaces, stacks, virtual_ns }
+    }
+
+    #[test]
+    fn virtual_time_is_beside_the_machines() {
+        let (mut before, mut after) = (look(0, 1, 0), look(2_000_000_000, 1, 0));
+        assert_eq!(JobRates::between(&before, &after).virtual_time, None);
+        (before.virtual_ns, after.virtual_ns) = (Some(1_000_000_000), Some(1_500_000_000));
+        let rates = JobRates::between(&before, &after);
+        let of = VirtualRates { ns: 1_500_000_000, by_second: 0.25 };
+        assert_eq!(rates.virtual_time, Some(of));
+        let line = &lines_of(&rates, (100, 24))[1];
+        assert!(line.contains("virtual time 1.500000 s, 0.250 s a second"), "{line}");
     }
 
     #[test]

@@ -1,0 +1,7 @@
+"""Types of workers."""
+
+in_worker: bool
+
+class InWorker(BaseException): ...
+
+def dumps(obj: object) -> bytes: ...
