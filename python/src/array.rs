@@ -1,6 +1,6 @@
 //! Global arrays, as the package uses them.
 
-use crate::bytes::{memory, writable};
+use crate::bytes::{check_values, memory, writable};
 use crate::error::{FailureKind, failure, raised};
 use crate::exporters::{Exporters, NativeView};
 use crate::hook::{Limit, settle, waiting};
@@ -65,30 +65,6 @@ impl NativeArray {
         }
         owner.begun.set(kind);
         Ok(owner)
-    }
-
-    /// Checks that values are of this array's type, one for each of `count` elements, or one.
-    fn values(
-        &self,
-        py: Python<'_>,
-        values: &Bound<'_, PyUntypedArray>,
-        count: usize,
-    ) -> PyResult<()> {
-        if !values.dtype().as_any().eq(self.dtype.bind(py))? || !values.is_c_contiguous() {
-            return Err(PyTypeError::new_err("values must be contiguous, of the array's type"));
-        }
-        if !values.is_aligned() {
-            return Err(PyValueError::new_err(
-                "values must be aligned in memory, as their type asks",
-            ));
-        }
-        if values.len() != count && values.len() != 1 {
-            return Err(PyValueError::new_err(format!(
-                "{} values were given for {count} elements",
-                values.len()
-            )));
-        }
-        Ok(())
     }
 
     /// Begins to update an element.
@@ -304,7 +280,7 @@ impl NativeArray {
     ) -> PyResult<()> {
         let indexes = Indexes::of(indexes)?;
         indexes.check(self.layout.len())?;
-        self.values(py, to, indexes.len())?;
+        check_values(self.dtype.bind(py), to, indexes.len())?;
         let (at, len) = (writable(to)?.0, to.len());
         if len != indexes.len() {
             return Err(PyValueError::new_err("one place for each index"));
@@ -336,7 +312,7 @@ impl NativeArray {
     ) -> PyResult<()> {
         let indexes = Indexes::of(indexes)?;
         indexes.check(self.layout.len())?;
-        self.values(py, values, indexes.len())?;
+        check_values(self.dtype.bind(py), values, indexes.len())?;
         let (at, len) = (memory(values).0, values.len());
         self.begin(py, None, timeout)?;
         let (layout, size) = (self.layout, self.size);
@@ -368,7 +344,7 @@ impl NativeArray {
         let update = Update::of(update)?;
         let indexes = Indexes::of(indexes)?;
         indexes.check(self.layout.len())?;
-        self.values(py, values, indexes.len())?;
+        check_values(self.dtype.bind(py), values, indexes.len())?;
         let (at, len) = (memory(values).0, values.len());
         self.begin(py, Some(update), timeout)?;
         self.with(|memory| {
@@ -446,7 +422,7 @@ impl NativeArray {
         to: &Bound<'_, PyUntypedArray>,
         timeout: Limit,
     ) -> PyResult<()> {
-        self.values(py, to, to.len())?;
+        check_values(self.dtype.bind(py), to, to.len())?;
         let (at, bytes) = writable(to)?;
         let owner = self.begin(py, None, timeout)?;
         self.with(|memory| {
@@ -469,7 +445,7 @@ impl NativeArray {
         values: &Bound<'_, PyUntypedArray>,
         timeout: Limit,
     ) -> PyResult<()> {
-        self.values(py, values, values.len())?;
+        check_values(self.dtype.bind(py), values, values.len())?;
         let (at, bytes) = memory(values);
         let owner = self.begin(py, None, timeout)?;
         self.with(|memory| {

@@ -91,6 +91,30 @@ pub(crate) fn writable(array: &Bound<'_, PyUntypedArray>) -> PyResult<(*mut u8, 
     Ok(memory(array))
 }
 
+/// Checks that values are of a type, one for each of `count` elements, or one.
+///
+/// # Errors
+/// Fails if they are not, or are not contiguous and aligned.
+pub(crate) fn check_values(
+    dtype: &Bound<'_, PyAny>,
+    values: &Bound<'_, PyUntypedArray>,
+    count: usize,
+) -> PyResult<()> {
+    if !values.dtype().as_any().eq(dtype)? || !values.is_c_contiguous() {
+        return Err(PyTypeError::new_err("values must be contiguous, of the array's type"));
+    }
+    if !values.is_aligned() {
+        return Err(PyValueError::new_err("values must be aligned in memory, as their type asks"));
+    }
+    if values.len() != count && values.len() != 1 {
+        let given = values.len();
+        return Err(PyValueError::new_err(format!(
+            "{given} values were given for {count} elements"
+        )));
+    }
+    Ok(())
+}
+
 /// Joins bytes in one buffer.
 ///
 /// # Safety

@@ -45,6 +45,7 @@ impl<T: Element> Spread<T> {
         mut run: impl FnMut(usize, GlobalRef<'_, T>) -> Result<()>,
     ) -> Result<()> {
         let layout = self.layout();
+        debug_assert_eq!(layout.len(), self.len(), "places are those of this array");
         let fetched = |index: &usize| {
             let place = layout.place(*index);
             if let Some((part, place)) = place.and_then(|it| Some((self.part(it.rank)?, it))) {
@@ -59,6 +60,7 @@ impl<T: Element> Spread<T> {
         let next = indexes.iter().skip(AHEAD).map(Some).chain(std::iter::repeat(None));
         for ((position, &index), next) in indexes.iter().enumerate().zip(next) {
             let Some(turn) = places.get_mut(position % AHEAD) else { break };
+            debug_assert_eq!(*turn, layout.place(index), "what was fetched is what is due");
             let place = std::mem::replace(turn, next.and_then(fetched));
             run(position, self.at_place(index, place))?;
         }
@@ -100,6 +102,7 @@ impl<T: Element> Spread<T> {
         let mut by_rank = vec![RankWords::default(); self.pgas().nranks()];
         self.each_ahead(indexes, false, |place, element| {
             let (part, offset) = (element.peer()?, element.offset);
+            debug_assert!(place < indexes.len(), "the position of an index");
             match (part.target.is_near(), u32::try_from(offset / 8)) {
                 (false, Ok(word)) => {
                     if let Some(words) = by_rank.get_mut(part.rank()) {

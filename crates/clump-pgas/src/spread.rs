@@ -102,6 +102,7 @@ impl<T: Element> Spread<T> {
     /// Returns the element of an index, whose place is known.
     #[inline(always)]
     pub(crate) fn at_place(&self, index: usize, place: Option<ElementPlace>) -> GlobalRef<'_, T> {
+        debug_assert_eq!(place.is_some(), index < self.len(), "elements alone have places");
         let (found, offset) = match place {
             Some(ElementPlace { rank, local }) => {
                 (self.parts.get(rank), local as u64 * size_of::<T>() as u64)

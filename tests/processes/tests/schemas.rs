@@ -53,6 +53,23 @@ fn views_of_a_running_job() {
 }
 
 #[test]
+fn a_view_of_a_job_in_virtual_time_has_both_clocks() {
+    for (options, is_virtual) in [("-n 2", false), ("-n 2 --nodes 2 --virtual now1997", true)] {
+        let folder = Folder::new();
+        let words = format!("talk 0 --ready {}", folder.path().display());
+        let job = Job::of(options, &words).start();
+        job.await_ready(folder.path(), 0..2);
+        let view =
+            fits("top", &format!("top --once --interval 0.1 --json --pid {}", job.launcher()));
+        let time = &view["rates"]["virtual_time"];
+        assert_eq!(time["ns"].as_u64().is_some_and(|ns| ns > 0), is_virtual, "{view}");
+        assert_eq!(time["by_second"].as_f64().is_some_and(|by| by > 0.0), is_virtual, "{view}");
+        job.signal(job.launcher(), signals::INTERRUPT);
+        job.finish().expect(130, &[]);
+    }
+}
+
+#[test]
 fn doctor_and_the_laboratory() {
     for (schema, words) in [
         ("doctor", "doctor --json"),

@@ -19,6 +19,7 @@ mod onesided_programs;
 mod pending_errors;
 mod pgas;
 mod pgas_grid;
+mod pgas_vectors;
 mod regions;
 mod remote_calls;
 mod services;

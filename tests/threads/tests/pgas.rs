@@ -42,7 +42,7 @@ fn bounds() -> [PgasOptions; 4] {
 }
 
 /// Runs `body` in all shapes, with all bounds.
-fn everywhere(body: impl Fn(&Seat, &Pgas) + Clone + Send + 'static) {
+pub(crate) fn everywhere(body: impl Fn(&Seat, &Pgas) + Clone + Send + 'static) {
     for (seed, shape) in (1..).zip(shapes()) {
         for options in bounds() {
             let body = body.clone();
@@ -286,81 +286,6 @@ fn floats_are_added_and_compared() {
         assert_eq!(sums.at(2).read().unwrap(), -0.5 - ranks);
         assert_eq!(f64::from(halves.at(3).read().unwrap()), 1.25 * ranks);
         pgas.barrier().unwrap();
-    });
-}
-
-/// An element that is no word.
-#[derive(
-    Debug, Clone, Copy, PartialEq, zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable,
-)]
-#[repr(C)]
-struct Point([f32; 3]);
-
-fn moves_whole<T: Element + PartialEq + std::fmt::Debug>(pgas: &Pgas, value: impl Fn(usize) -> T) {
-    let ranks = pgas.nranks();
-    let table = pgas.spread::<T>(ranks * 10, Layout::BlockCyclic(10)).unwrap();
-    let next = (pgas.rank() + 1) % ranks;
-    let indexes: Vec<_> = (next * 10..next * 10 + 5).collect();
-    let values: Vec<T> = indexes.iter().map(|&i| value(i)).collect();
-    table.scatter(&indexes, &values).unwrap();
-    let behind: Vec<T> = (5..10).map(|i| value(next * 10 + i)).collect();
-    pgas.bulk_put(table.ptr(next * 10 + 5).unwrap(), &behind).unwrap();
-    pgas.all_store_sync().unwrap();
-    let all: Vec<_> = (0..table.len()).collect();
-    let mut seen = vec![value(0); all.len()];
-    table.gather(&all, &mut seen).unwrap();
-    assert!(seen.iter().zip(&all).all(|(seen, &i)| *seen == value(i)));
-    let mut block = [value(0); 10];
-    pgas.bulk_get(table.on(next).unwrap(), &mut block).unwrap();
-    assert!(block.iter().zip(0..).all(|(seen, i)| *seen == value(next * 10 + i)));
-    pgas.barrier().unwrap();
-}
-
-#[test]
-fn elements_of_all_sizes_arrive_whole() {
-    everywhere(|_, pgas| {
-        moves_whole(pgas, |i| Point([i as f32, 1.0, -1.0]));
-        moves_whole(pgas, |i| [i as u16, 7, 8, 9]);
-        moves_whole(pgas, |i| i as u8);
-        moves_whole(pgas, |i| i as u32);
-    });
-}
-
-#[test]
-fn every_element_comes_once_in_the_order_of_its_indexes() {
-    everywhere(|_, pgas| {
-        let (rank, ranks) = (pgas.rank(), pgas.nranks());
-        for layout in [Layout::Block, Layout::Cyclic, Layout::BlockCyclic(3)] {
-            let table = pgas.spread::<u64>(64 * ranks, layout).unwrap();
-            // Fewer indexes than are fetched ahead, as many, and more; some of them twice.
-            for count in [0, 1, 15, 16, 17, 100] {
-                let indexes: Vec<_> = (0..count).map(|i| i * 7 % (32 * ranks) * 2).collect();
-                let mut came = Vec::new();
-                let each = table.each(&indexes, |position, element| {
-                    came.push(position);
-                    element.add(1 << (16 * (rank % 4)))
-                });
-                each.unwrap();
-                assert!(came.into_iter().eq(0..count), "positions in their order");
-                pgas.all_store_sync().unwrap();
-                let times = |of: usize| indexes.iter().filter(|&&index| index == of).count() as u64;
-                let all = (0..ranks).map(|rank| 1 << (16 * (rank % 4))).sum::<u64>();
-                for index in 0..table.len() {
-                    assert_eq!(table.at(index).read().unwrap(), times(index) * all, "{index}");
-                }
-                pgas.barrier().unwrap();
-                let local = table.local();
-                local.copy_from(0, &vec![0; local.len()]).unwrap();
-                pgas.barrier().unwrap();
-            }
-            let mut until = 0;
-            let given_up = table.each(&[1, 2, 3], |position, element| {
-                until = position;
-                if position == 1 { table.at(usize::MAX).put(0) } else { element.put(0) }
-            });
-            assert!(given_up.is_err() && until == 1, "an error ends it");
-            pgas.barrier().unwrap();
-        }
     });
 }
 
