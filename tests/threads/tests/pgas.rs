@@ -3,9 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests give up where something fails")]
 
 use clump_coll::Team;
-use clump_pgas::{
-    AtomicElement, Bits, Element, ErrorKind, GlobalPtr, Layout, Pgas, PgasOptions, Spread,
-};
+use clump_pgas::{AtomicElement, Bits, ErrorKind, GlobalPtr, Layout, Pgas, PgasOptions, Spread};
 use clump_rma::{AtomicOp, Refusal, RegionOptions, SegmentName};
 use clump_shm::job::{Death, DeathCause};
 use clump_test_bed::{Sampler, Seat, Shape, run};
