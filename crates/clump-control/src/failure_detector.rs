@@ -50,6 +50,9 @@ pub const RELAYS: usize = 64;
 pub const MAX_ASKING: usize = 64;
 /// Missed periods of a question after which further peers are looked at.
 const WIDENED: u64 = 2;
+/// Missed periods that further peers share with the oldest question, at most. Each is one less of a
+/// pause that a peer may make; with none, suspicions of one cut come too far apart.
+const SHARED: u64 = 1;
 /// Further periods before an agent suspects peers that has heard none of several meanwhile.
 const ALONE: u64 = 4;
 /// Largest number of late periods remembered against this agent itself.
@@ -356,7 +359,7 @@ impl FailureDetector {
             }
             self.doubt(node, now_ns);
             if let (Some(opened), Some(oldest)) = (self.questions.get_mut(&node), oldest) {
-                *opened = Question { missed: oldest.missed.min(WIDENED), ..oldest };
+                *opened = Question { missed: oldest.missed.min(SHARED), ..oldest };
                 room -= 1;
                 self.send(node, Heartbeat::Ping);
             }
