@@ -1,28 +1,10 @@
 //! Values that belong to one thread, inside Python objects that any thread may hold.
 
+use clump_am::this_thread;
 use pyo3::PyResult;
-use std::cell::Cell;
 use std::mem::ManuallyDrop;
 
 use crate::error::{FailureKind, failure};
-use clump_os::sync::{AtomicU64, Ordering};
-
-thread_local! {
-    /// Number of this thread; 0 until it is needed.
-    static NUMBER: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Returns a number that no other thread of this process has, or had.
-#[inline]
-fn this_thread() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    NUMBER.with(|number| {
-        if number.get() == 0 {
-            number.set(LAST.fetch_add(1, Ordering::Relaxed) + 1);
-        }
-        number.get()
-    })
-}
 
 /// Value that only the thread which made it uses. Dropped elsewhere, it is left as it is until the
 /// process ends.
@@ -30,6 +12,7 @@ fn this_thread() -> u64 {
 /// # Invariants
 /// 1. The value is reached, and dropped, by the thread `owner` alone.
 pub(crate) struct OwnerBound<T> {
+    /// Number of the thread that made it.
     owner: u64,
     value: ManuallyDrop<T>,
 }

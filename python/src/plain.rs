@@ -1,5 +1,6 @@
 //! Encoding of plain values: numbers, strings and bytes, and lists, tuples and dictionaries of
-//! them. Pickle takes all others: it knows classes, and objects that occur twice.
+//! them. Pickle takes all others: it knows classes, and objects that occur twice. Python's
+//! `marshal` would make `bytes` of bytearrays and arrays.
 //!
 //! An encoding begins with [`HEAD`], which no encoding by pickle does.
 

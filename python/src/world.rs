@@ -127,8 +127,8 @@ pub(crate) fn send_object(
     if let Some(bytes) = plain::encode(object) {
         return send_chunks(py, (dest, kind, tag), &[Chunk::of(&bytes)], timeout);
     }
-    static DUMPS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let parts = DUMPS.import(py, "clump._codec", "dumps")?.call1((object,))?;
+    static PICKLED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let parts = PICKLED.import(py, "clump._codec", "pickled")?.call1((object,))?;
     let parts: Vec<Bound<'_, PyAny>> = parts.extract()?;
     send_chunks(py, (dest, kind, tag), &chunks(&parts)?, timeout)
 }

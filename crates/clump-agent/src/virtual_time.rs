@@ -49,6 +49,9 @@ pub struct VirtualTimeReport {
     pub computed_ns: u64,
     /// The part of it that no recording had.
     pub diverged_ns: u64,
+    /// The part of it in which threads lost the processor, where it is measured: caches are cold
+    /// then.
+    pub preempted_ns: u64,
     /// Messages that were handled.
     pub messages: u64,
     /// Turns of the ranks.
@@ -71,6 +74,7 @@ impl VirtualTimeReport {
             ns: sum.ns,
             computed_ns: sum.computed_ns,
             diverged_ns: sum.diverged_ns,
+            preempted_ns: sum.preempted_ns,
             messages: sum.messages,
             turns: sum.turns,
             digest: format!("{:016x}", sum.digest),
@@ -79,23 +83,22 @@ impl VirtualTimeReport {
 
     /// Returns the line of the summary; `wall_ms`: the time that the job took here.
     pub(crate) fn line(&self, wall_ms: f64) -> String {
-        let Self { compute, ns, computed_ns, diverged_ns, messages, turns, digest, .. } = self;
+        let Self { compute, ns, computed_ns, messages, turns, digest, .. } = self;
         let slower = if self.knobs.is_empty() { "" } else { " with " };
         let machine = [&self.machine, slower, &self.knobs].concat();
         debug_assert!(!machine.is_empty(), "it has a name, or the path of its file");
         let (whole, rest) = (ns / 1_000_000_000, ns % 1_000_000_000);
         let computed = *computed_ns as f64 / 1e9;
-        let diverged = match compute.starts_with("replay:") {
-            true => {
-                let share = *diverged_ns as f64 / (*computed_ns).max(1) as f64;
-                format!(", {:.2} % of it not recorded", 100.0 * share)
-            }
-            false => String::new(),
+        let share = |ns: u64| 100.0 * ns as f64 / (*computed_ns).max(1) as f64;
+        let of_it = match compute.split_once(':').map_or(&**compute, |(kind, _)| kind) {
+            "replay" => format!(", {:.2} % of it not recorded", share(self.diverged_ns)),
+            "fixed" => String::new(),
+            _ => format!(", {:.2} % of it preempted", share(self.preempted_ns)),
         };
         debug_assert!(wall_ms >= 0.0 && rest < 1_000_000_000, "a time of the machine, and ns");
         format!(
             "virtual time: {whole}.{rest:09} s on {machine}, {:.3} s here; computation {compute}, \
-             {computed:.6} s of all ranks{diverged}; {messages} messages, 0 late; {turns} turns; digest {digest}",
+             {computed:.6} s of all ranks{of_it}; {messages} messages, 0 late; {turns} turns; digest {digest}",
             wall_ms / 1e3
         )
     }

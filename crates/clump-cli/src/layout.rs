@@ -73,8 +73,8 @@ pub struct Layout {
           conflicts_with_all = ["driver", "ni", "netns", "addresses"])]
     pub machine: Option<VirtualMachine>,
     /// With --virtual: cost of computation, `measured`, `fixed:NS` for each part of the program
-    /// between two calls, `record:FOLDER` for what is measured and written down, or
-    /// `replay:FOLDER` for what was
+    /// between two calls, `record:FOLDER` for what is measured and written down,
+    /// `learn:FOLDER` where the least of it and of earlier runs is, or `replay:FOLDER` for what was
     #[arg(long, value_name = "COST", default_value = "measured", requires = "machine",
           value_parser = ComputePlan::from_str)]
     pub cpu: ComputePlan,

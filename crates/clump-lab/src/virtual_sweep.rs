@@ -12,9 +12,16 @@ pub struct VirtualSweep {
     pub machine: VirtualMachine,
     /// Source of the costs of computation: [`RECORDED`], `fixed:NS` or `replay:FOLDER`.
     pub cpu: String,
+    /// Runs whose computation is recorded, the least of each part of which is charged.
+    #[serde(default = "one")]
+    pub learn: u32,
 }
 
-/// Computation that is recorded once, in a run at no setting, and replayed at each setting.
+fn one() -> u32 {
+    1
+}
+
+/// Computation that is recorded first, in runs at no setting, and replayed at each setting.
 pub const RECORDED: &str = "recorded";
 
 /// A run in virtual time, beside its end.

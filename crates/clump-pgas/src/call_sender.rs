@@ -191,7 +191,9 @@ impl CallSender {
         context.counters().bump(counter_of(cause));
         let (to, most) = (u32::try_from(rank).unwrap_or(u32::MAX), u64::from(u32::MAX));
         context.note(EventKind::Batch, (to, 0, calls.min(most) as u32));
+        let collected = context.actor().map(|actor| actor.send_collected());
         let sent = self.request(rank, CALL, &bytes);
+        drop(collected);
         self.outbox.borrow_mut().keep(bytes);
         sent
     }

@@ -45,9 +45,12 @@ impl<T: Element> Spread<T> {
         mut run: impl FnMut(usize, GlobalRef<'_, T>) -> Result<()>,
     ) -> Result<()> {
         let layout = self.layout();
-        debug_assert_eq!(layout.len(), self.len(), "places are those of this array");
         let fetched = |index: &usize| {
             let place = layout.place(*index);
+            debug_assert!(
+                place.is_none_or(|it| it.local < layout.count(it.rank)),
+                "a place is one of its rank's"
+            );
             if let Some((part, place)) = place.and_then(|it| Some((self.part(it.rank)?, it))) {
                 part.target.prefetch(place.local as u64 * size_of::<T>() as u64, for_write);
             }

@@ -444,7 +444,7 @@ impl Inner {
             return;
         };
         let mut window = cell.get();
-        window.on_end(clock::ticked_ns().saturating_sub(begun_ns), first, others);
+        window.on_end(clock::now_ns().saturating_sub(begun_ns), first, others);
         cell.set(window);
     }
 

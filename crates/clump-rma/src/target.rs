@@ -163,11 +163,10 @@ impl Target {
     /// Prefetches a word of a near segment before it is needed: for writing, or for reading only.
     #[inline(always)]
     pub fn prefetch(&self, offset: u64, for_write: bool) {
-        let at = self.base.as_ptr().wrapping_add(offset as usize);
-        if offset >= self.words_end {
-            return;
+        if offset < self.words_end {
+            let at = self.base.as_ptr().wrapping_add(offset as usize);
+            if for_write { prefetch_for_write(at) } else { prefetch_at(at) }
         }
-        if for_write { prefetch_for_write(at) } else { prefetch_at(at) }
     }
 
     /// Returns the name of the segment.

@@ -13,6 +13,8 @@ pub enum Compute {
     Record,
     /// As recorded before.
     Replay,
+    /// As measured; the least of it and of what was recorded before is recorded.
+    Learn,
 }
 
 /// Cost of computation as a user names it, with the folder of a recording.
@@ -32,6 +34,7 @@ impl Compute {
             Compute::Fixed(ns) => [1, ns],
             Compute::Record => [2, 0],
             Compute::Replay => [3, 0],
+            Compute::Learn => [4, 0],
         }
     }
 
@@ -41,13 +44,19 @@ impl Compute {
             1 => Compute::Fixed(ns),
             2 => Compute::Record,
             3 => Compute::Replay,
+            4 => Compute::Learn,
             _ => Compute::Measured,
         }
     }
 
+    /// Returns true if what is measured is written down.
+    pub fn is_recorded(self) -> bool {
+        matches!(self, Compute::Record | Compute::Learn)
+    }
+
     /// Returns true if it is the processor time.
     pub fn is_measured(self) -> bool {
-        matches!(self, Compute::Measured | Compute::Record)
+        matches!(self, Compute::Measured | Compute::Record | Compute::Learn)
     }
 }
 
@@ -58,6 +67,7 @@ impl std::fmt::Display for ComputePlan {
             Compute::Fixed(ns) => write!(f, "fixed:{ns}"),
             Compute::Record => write!(f, "record:{}", self.folder),
             Compute::Replay => write!(f, "replay:{}", self.folder),
+            Compute::Learn => write!(f, "learn:{}", self.folder),
         }
     }
 }
@@ -72,12 +82,13 @@ impl FromStr for ComputePlan {
             Some(("fixed", ns)) => ns.parse().ok().and_then(|ns| of(Compute::Fixed(ns), "")),
             Some(("record", folder)) if !folder.is_empty() => of(Compute::Record, folder),
             Some(("replay", folder)) if !folder.is_empty() => of(Compute::Replay, folder),
+            Some(("learn", folder)) if !folder.is_empty() => of(Compute::Learn, folder),
             _ => None,
         };
         known.ok_or_else(|| {
             format!(
-                "`{text}` is not `measured`, `fixed:NS` with a number of ns, `record:FOLDER` or \
-                 `replay:FOLDER`"
+                "`{text}` is not `measured`, `fixed:NS` with a number of ns, `record:FOLDER`, \
+                 `learn:FOLDER` or `replay:FOLDER`"
             )
         })
     }
@@ -89,7 +100,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for text in ["measured", "fixed:0", "fixed:250", "record:/a:b", "replay:c"] {
+        for text in ["measured", "fixed:0", "fixed:250", "record:/a:b", "replay:c", "learn:d"] {
             let plan: ComputePlan = text.parse().unwrap();
             assert_eq!(plan.to_string(), text);
             assert_eq!(Compute::from_words(plan.compute.to_words()), plan.compute);

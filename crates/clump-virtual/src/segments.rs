@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 /// First word of a record.
-const MAGIC: u64 = u64::from_le_bytes(*b"clumpcpu");
+const MAGIC: u64 = u64::from_le_bytes(*b"clumpcp2");
 /// Calls among which one of the right kind is searched when the program took another way.
 const WINDOW: usize = 64;
 
@@ -34,6 +34,11 @@ const KINDS: usize = 4;
 struct Segment {
     kind: u64,
     parts: Vec<u64>,
+}
+
+/// Returns the sum of parts.
+fn sum(parts: &[u64]) -> u64 {
+    parts.iter().fold(0, |sum, part| sum.saturating_add(*part))
 }
 
 /// Costs of the parts of a program and of its handlers, in ns.
@@ -68,9 +73,28 @@ impl Recording {
         self.handled = message;
     }
 
-    /// Returns it as words.
-    pub fn to_words(&self) -> Vec<u64> {
-        let mut words = vec![MAGIC, self.segments.len() as u64];
+    /// Keeps the least that has been recorded of each segment and of each handler, here and in
+    /// `other`, a recording of the same program. Behind the first call of another kind, where the
+    /// program took another way, segments stay as they are here.
+    pub fn lower_to(&mut self, other: Self) {
+        let alike = |(here, there): &(&mut Segment, Segment)| here.kind == there.kind;
+        for (here, there) in self.segments.iter_mut().zip(other.segments).take_while(alike) {
+            if sum(&there.parts) < sum(&here.parts) {
+                here.parts = there.parts;
+            }
+        }
+        for (message, parts) in other.handlers {
+            let here = self.handlers.entry(message).or_insert_with(|| parts.clone());
+            if sum(&parts) < sum(here) {
+                *here = parts;
+            }
+        }
+        debug_assert!(self.segments.iter().all(|all| !all.parts.is_empty()), "parts stay together");
+    }
+
+    /// Returns it as words, as one of the recordings of so many ranks.
+    pub fn to_words(&self, ranks: u32) -> Vec<u64> {
+        let mut words = vec![MAGIC, u64::from(ranks), self.segments.len() as u64];
         for Segment { kind, parts } in &self.segments {
             words.extend([*kind, parts.len() as u64]);
             words.extend(parts);
@@ -82,15 +106,16 @@ impl Recording {
             words.extend([*message, parts.len() as u64]);
             words.extend(parts);
         }
-        debug_assert!(words.len() >= 3, "a head and two counts");
+        debug_assert!(words.len() >= 4, "a head and three counts");
         words
     }
 
-    /// Reads [`Recording::to_words`]; `None` if these are no such words.
-    pub fn from_words(words: &[u64]) -> Option<Self> {
+    /// Reads [`Recording::to_words`]; `None` if these are no such words, or of another number of
+    /// ranks.
+    pub fn from_words(words: &[u64], ranks: u32) -> Option<Self> {
         let mut rest = words.iter().copied();
         let mut recording = Self::default();
-        if rest.next()? != MAGIC {
+        if (rest.next()?, rest.next()?) != (MAGIC, u64::from(ranks)) {
             return None;
         }
         for _ in 0..rest.next()? {
@@ -136,13 +161,13 @@ pub struct RecordedCosts {
 impl RecordedCosts {
     /// Begins at the beginning of a recording.
     pub fn new(recording: Recording) -> Self {
-        let mean = |sums: Vec<u64>| sums.iter().sum::<u64>() / (sums.len() as u64).max(1);
+        let mean = |sums: Vec<u64>| sum(&sums) / (sums.len() as u64).max(1);
         let of_kind = |kind: usize| {
             let same = recording.segments.iter().filter(|segment| segment.kind == kind as u64);
-            mean(same.map(|segment| segment.parts.iter().sum()).collect())
+            mean(same.map(|segment| sum(&segment.parts)).collect())
         };
         let means = [0, 1, 2, 3].map(of_kind);
-        let handler_mean = mean(recording.handlers.values().map(|all| all.iter().sum()).collect());
+        let handler_mean = mean(recording.handlers.values().map(|all| sum(all)).collect());
         debug_assert!(recording.current.is_empty() || recording.handled.is_none(), "it has ended");
         let (at, polls, handled, diverged_ns) = (0, 0, None, 0);
         Self { recording, at, polls, handled, means, handler_mean, diverged_ns }
@@ -167,7 +192,7 @@ impl RecordedCosts {
             return self.diverge(kind);
         }
         let rest = segment.and_then(|segment| segment.parts.get(self.polls..));
-        let ns = rest.map_or(0, |rest| rest.iter().sum());
+        let ns = rest.map_or(0, sum);
         (self.at, self.polls) = (self.at + 1, 0);
         debug_assert!(self.at <= self.recording.segments.len(), "it was one of them");
         ns
@@ -180,7 +205,7 @@ impl RecordedCosts {
         let next = behind.into_iter().find(|(_, segment)| segment.kind == kind as u64);
         let ns = match next {
             Some((at, segment)) => {
-                let ns = segment.parts.iter().sum();
+                let ns = sum(&segment.parts);
                 (self.at, self.polls) = (at + 1, 0);
                 ns
             }
@@ -199,7 +224,7 @@ impl RecordedCosts {
                 self.diverged_ns = self.diverged_ns.saturating_add(self.handler_mean);
                 return self.handler_mean;
             };
-            return parts.iter().skip(charged).sum();
+            return parts.get(charged..).map_or(0, sum);
         };
         debug_assert!(self.handled.is_none(), "no handler runs inside another");
         self.handled = Some((self.recording.handlers.remove(&message), 0));
@@ -231,11 +256,40 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let words = recording().to_words();
-        assert_eq!(Recording::from_words(&words), Some(recording()));
+        let words = recording().to_words(2);
+        assert_eq!(Recording::from_words(&words, 2), Some(recording()));
+        assert_eq!(Recording::from_words(&words, 3), None, "of two ranks");
         for end in 0..words.len() {
-            assert_eq!(Recording::from_words(&words[..end]), None, "{end}");
+            assert_eq!(Recording::from_words(&words[..end], 2), None, "{end}");
         }
+    }
+
+    /// Returns a recording of these parts, and of these handlers.
+    fn of(parts: &[(CallKind, u64)], handlers: &[(u64, u64)]) -> Recording {
+        let mut recording = Recording::default();
+        parts.iter().for_each(|(kind, ns)| recording.note(*kind, *ns));
+        for (message, ns) in handlers {
+            recording.set_handled(Some(*message));
+            recording.note(Other, *ns);
+            recording.set_handled(None);
+        }
+        recording
+    }
+
+    #[test]
+    fn the_least_of_two_recordings_is_kept_as_far_as_they_went_one_way() {
+        // Of two and of three polls.
+        let first = [(Send, 10), (Poll, 4), (Poll, 5), (Send, 7), (Other, 30), (Send, 9)];
+        let second =
+            [(Send, 12), (Poll, 1), (Poll, 1), (Poll, 1), (Send, 2), (Send, 1), (Other, 1)];
+        let mut least = of(&first, &[(5, 50), (6, 60)]);
+        least.lower_to(of(&second, &[(6, 61), (5, 40), (7, 70)]));
+        let expected =
+            [(Send, 10), (Poll, 1), (Poll, 1), (Poll, 1), (Send, 2), (Other, 30), (Send, 9)];
+        assert_eq!(least, of(&expected, &[(5, 40), (6, 60), (7, 70)]));
+        let before = least.clone();
+        least.lower_to(before.clone());
+        assert_eq!(least, before, "the least of a recording and itself");
     }
 
     #[test]

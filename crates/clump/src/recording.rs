@@ -2,31 +2,37 @@
 
 use crate::Result;
 use clump_am::{ErrorKind, RankContext};
-use clump_shm::virtual_time::Recording;
+use std::fs;
+use std::io;
 
-/// Reads the recording that this rank's computation is charged by, if there is one.
+/// Reads the recording that this rank's computation is charged by, or that is made better, if there
+/// is one.
 pub(crate) fn begin(context: &RankContext) -> Result<()> {
-    let Some((actor, path)) = context.actor().and_then(|actor| Some((actor, actor.replays()?)))
-    else {
-        return Ok(());
+    let before = context.actor().and_then(|actor| Some((actor, actor.recorded_before()?)));
+    let Some((actor, (path, must_exist))) = before else { return Ok(()) };
+    let bytes = match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => return Ok(()),
+        read => read.unwrap_or_default(),
     };
-    let words = std::fs::read(path).ok().map(|bytes| {
-        bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect::<Vec<_>>()
-    });
-    let Some(recording) = words.and_then(|words| Recording::from_words(&words)) else {
+    let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+    if !actor.take_recording(&words.collect::<Vec<_>>()) {
         let why = "a rank's recording cannot be read; record with as many ranks first";
         return Err(clump_am::Error::from(ErrorKind::NotInVirtualTime(why)).into());
-    };
-    actor.replay(recording);
+    }
     Ok(())
 }
 
 /// Writes what was recorded, after this rank has left.
 pub(crate) fn end(context: &RankContext) {
-    let Some((path, words)) = context.actor().and_then(|actor| actor.recorded()) else { return };
+    let Some((path, words)) = context.actor().and_then(|actor| actor.take_recorded()) else {
+        return;
+    };
     let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
-    let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    if let Err(error) = folder.and_then(|()| std::fs::write(&path, bytes)) {
+    // A recording of before stays until this one is whole.
+    let whole = path.with_extension("new");
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    let written = folder.and_then(|()| fs::write(&whole, bytes));
+    if let Err(error) = written.and_then(|()| fs::rename(&whole, &path)) {
         let path = path.display();
         clump_os::console::err(&format!("clump: the recording {path} is lost: {error}"));
     }

@@ -25,8 +25,11 @@ def encoder():
 def dumps(obj):
     """Returns the parts of an object's encoding: bytes and contiguous arrays."""
     plain = _native.plain_bytes(obj)
-    if plain is not None:
-        return [plain]
+    return pickled(obj) if plain is None else [plain]
+
+
+def pickled(obj):
+    """Returns the parts of the encoding of an object that is no plain value."""
     buffers = []
     data = encoder().dumps(obj, protocol=5, buffer_callback=buffers.append)
     if not buffers:

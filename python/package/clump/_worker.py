@@ -113,8 +113,10 @@ class _Worker:
                 kind, number, body = _links.read_work(message)
                 run = self.task if kind == _links.TASK else self.cell
                 reply = run(number, body)
-                with contextlib.suppress(ConnectionError):
+                try:
                     self.connection.send_bytes(reply)
+                except ConnectionError:
+                    return  # nobody waits for the rest
 
 
 def main():

@@ -1,4 +1,4 @@
-//! The computation of a sweep in virtual time: recorded in a run at no setting, before all others.
+//! The computation of a sweep in virtual time: recorded in runs at no setting, before all others.
 
 use crate::sweep::{RunEnd, SweepJournal};
 use crate::sweep_job::SweepJob;
@@ -30,13 +30,12 @@ pub(super) fn ready(file: &Path, journal: &SweepJournal, limit_s: u64) -> Result
         "the runs of the journal replay {}, which is gone; name another journal",
         folder.display()
     );
-    console::err("sweep: a run whose computation is recorded");
-    // A run that does not end leaves a part of a recording.
+    // Runs that do not end leave a part of a recording.
     let part = folder.with_extension("part");
     if part.is_dir() {
         std::fs::remove_dir_all(&part).with_context(|| format!("{}", part.display()))?;
     }
-    let cpu = format!("record:{}", part.display());
+    let cpu = format!("learn:{}", part.display());
     let command = &journal.plan.command;
     let job = SweepJob {
         command,
@@ -44,18 +43,21 @@ pub(super) fn ready(file: &Path, journal: &SweepJournal, limit_s: u64) -> Result
         virtual_time: Some((&time.machine.name, &cpu)),
         ..SweepJob::default()
     };
-    match job.run()? {
-        None => {
-            console::err(INTERRUPTED);
-            return Ok(None);
+    for run in 1..=time.learn {
+        console::err(&format!("sweep: run {run} of {} whose computation is recorded", time.learn));
+        match job.run()? {
+            None => {
+                console::err(INTERRUPTED);
+                return Ok(None);
+            }
+            Some(RunEnd::Took(_)) => {}
+            Some(RunEnd::Failed(code)) => bail!(
+                "it ended with code {code}; try `clump run --virtual {} {}`",
+                time.machine.name,
+                command.join(" ")
+            ),
+            Some(RunEnd::DidNotFinish(s)) => bail!("it took more than {s:.0} s (--limit)"),
         }
-        Some(RunEnd::Took(_)) => {}
-        Some(RunEnd::Failed(code)) => bail!(
-            "it ended with code {code}; try `clump run --virtual {} {}`",
-            time.machine.name,
-            command.join(" ")
-        ),
-        Some(RunEnd::DidNotFinish(s)) => bail!("it took more than {s:.0} s (--limit)"),
     }
     std::fs::rename(&part, &folder).with_context(|| format!("{}", folder.display()))?;
     Ok(Some(replayed))

@@ -70,6 +70,11 @@ pub struct StudyArgs {
     /// application]
     #[arg(long, value_name = "COST", requires = "machine")]
     pub cpu: Option<ComputePlan>,
+    /// With --virtual: runs of each application whose computation is recorded; the least that each
+    /// part has cost in them is charged
+    #[arg(long, value_name = "RUNS", default_value = "1", requires = "machine",
+          conflicts_with = "cpu", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub learn: u32,
     /// With --virtual: work of each application, by its least
     #[arg(long, value_name = "FACTOR", default_value = "1", requires = "machine",
           value_parser = factor)]
@@ -265,6 +270,7 @@ fn sweep_of(
         seed: 1,
         machine: args.machine.clone(),
         cpu: args.cpu.clone(),
+        learn: args.learn,
         base: args.machine.is_none().then(|| machine_file(args)),
         json: false,
         command: application.command(&program, args.ranks(), planned.amount),

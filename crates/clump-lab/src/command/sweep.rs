@@ -70,6 +70,11 @@ pub struct SweepArgs {
     /// first run, beside the journal]
     #[arg(long, value_name = "COST", requires = "machine")]
     pub cpu: Option<ComputePlan>,
+    /// With --virtual: runs whose computation is recorded; the least that each part of the program
+    /// has cost in them is charged
+    #[arg(long, value_name = "RUNS", default_value = "1", requires = "machine",
+          conflicts_with = "cpu", value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub learn: u32,
     /// File beside whose parameters knobs are set; `None`: the machine's own.
     #[arg(skip)]
     pub base: Option<PathBuf>,
@@ -293,7 +298,7 @@ fn plan(args: &SweepArgs) -> Result<SweepPlan> {
         }
         Some(cpu) => cpu.to_string(),
     };
-    Ok(plan.in_virtual_time(VirtualSweep { machine: machine.clone(), cpu }))
+    Ok(plan.in_virtual_time(VirtualSweep { machine: machine.clone(), cpu, learn: args.learn }))
 }
 
 /// Returns a sentence that says what values of knobs are set beside.

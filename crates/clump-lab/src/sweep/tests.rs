@@ -108,7 +108,7 @@ fn a_slowdown_is_a_ratio_of_sums_and_of_the_phases_where_all_runs_have_them() {
 #[test]
 fn in_virtual_time_each_setting_is_run_once() {
     let machine = VirtualMachine::find("now1997").unwrap();
-    let plan = plan().in_virtual_time(VirtualSweep { machine, cpu: "fixed:9".into() });
+    let plan = plan().in_virtual_time(VirtualSweep { machine, cpu: "fixed:9".into(), learn: 1 });
     let mut journal = SweepJournal::new(plan.clone(), 0.01);
     assert_eq!(run_on(&mut journal, usize::MAX), (0..8).map(|at| (at, at)).collect::<Vec<_>>());
     assert!(journal.is_exact() && journal.next().is_none() && journal.left() == 0);

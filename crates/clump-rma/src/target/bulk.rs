@@ -343,7 +343,7 @@ impl<'a> GetFragments<'a> {
 
     /// Adds a fragment that has just been requested.
     fn add(&mut self, cookie: u64) {
-        self.under_way.push_back((cookie, clock::ticked_ns()));
+        self.under_way.push_back((cookie, clock::now_ns()));
         debug_assert!(self.under_way.len() <= MAX_AHEAD as usize, "room was made before");
     }
 

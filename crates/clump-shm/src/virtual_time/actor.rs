@@ -22,6 +22,13 @@ pub(super) const EMPTY_POLL_NS: u64 = 10;
 /// Empty polls, or clock reads, in a row before they count as a loop that waits.
 pub(super) const LOOP: u64 = 256;
 
+/// Returns the key of message `number` of a rank, or of the handler of a message with key `of`.
+fn key(of: u64, number: u64) -> u64 {
+    debug_assert!(number > 0, "they are counted from 1");
+    // Mixed twice: numbers of ranks and of messages are of one size.
+    mix(mix(0, of), number)
+}
+
 /// The clock of a rank, kept by the thread that joined.
 #[derive(Debug)]
 pub struct Actor {
@@ -34,9 +41,10 @@ pub struct Actor {
     pub(super) clock_reads: AtomicU64,
     /// Time of its last act that was no wait.
     acted_ns: AtomicU64,
-    /// Messages that the program has sent, and those of the handler that runs, with the key of its
-    /// own message.
+    /// Messages that the program has sent, those of what the runtime has collected, and those of
+    /// the handler that runs, with the key of its own message.
     program_sends: AtomicU64,
+    collected_sends: AtomicU64,
     handler_sends: AtomicU64,
     handled_key: AtomicU64,
 }
@@ -61,7 +69,8 @@ impl Actor {
         debug_assert!(me < table.actors.len(), "each rank is an actor");
         let [nap_ns, empty_polls, clock_reads, acted_ns] =
             [MIN_NAP_NS, 0, 0, 0].map(AtomicU64::new);
-        let [program_sends, handler_sends, handled_key] = [0, 0, 0].map(AtomicU64::new);
+        let [program_sends, collected_sends, handler_sends, handled_key] =
+            [0, 0, 0, 0].map(AtomicU64::new);
         Self {
             own: OwnLine { table, node, me },
             computation,
@@ -70,6 +79,7 @@ impl Actor {
             clock_reads,
             acted_ns,
             program_sends,
+            collected_sends,
             handler_sends,
             handled_key,
         }
@@ -77,13 +87,16 @@ impl Actor {
 
     /// Returns the key of the next message: the same whatever other messages are handled meanwhile.
     fn next_key(&self) -> u64 {
-        let in_handler = self.computation.is_in_handler();
-        let count = if in_handler { &self.handler_sends } else { &self.program_sends };
+        let (of, count) = if self.computation.is_collected() {
+            (!(self.me as u64), &self.collected_sends)
+        } else if self.computation.is_in_handler() {
+            (self.handled_key.load(Relaxed), &self.handler_sends)
+        } else {
+            (self.me as u64, &self.program_sends)
+        };
         let number = count.load(Relaxed) + 1;
-        debug_assert!(number > 0, "they are counted from 1");
         count.store(number, Relaxed);
-        let of = if in_handler { self.handled_key.load(Relaxed) } else { self.me as u64 };
-        mix(of, number)
+        key(of, number)
     }
 
     /// Joins, and waits until all actors have and this one is the first.
@@ -101,10 +114,21 @@ impl Actor {
     /// Enters a call of the runtime, which costs what the machine says: charges the part of the
     /// program before it. Returns false, without effect, inside of such a call.
     pub fn enter(&self, kind: CallKind) -> bool {
-        let Some(ns) = self.computation.end_part(kind) else { return false };
-        self.charge(ns);
-        self.clock_reads.store(0, Relaxed);
-        true
+        let entered = self.end_part(kind);
+        if entered {
+            self.clock_reads.store(0, Relaxed);
+        }
+        entered
+    }
+
+    /// Charges the part of the program that ends here. Returns false, without effect, inside of a
+    /// call.
+    pub(super) fn end_part(&self, kind: CallKind) -> bool {
+        let part = self.computation.end_part(kind);
+        part.is_some_and(|ns| {
+            self.charge(ns);
+            true
+        })
     }
 
     /// Charges computation.
@@ -217,5 +241,20 @@ impl Actor {
         debug_assert!(nap_ns >= MIN_NAP_NS, "waits become longer");
         let limit = limit.filter(|limit| limit.as_nanos() < u128::from(MAX_NAP_NS));
         limit.map_or(nap_ns, |limit| nap_ns.min(limit.as_nanos() as u64)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::key;
+    use std::collections::HashSet;
+
+    #[test]
+    fn messages_of_all_ranks_and_handlers_have_different_keys() {
+        let of_programs = (0..64).flat_map(|rank| (1..65).map(move |number| key(rank, number)));
+        let of_handlers = of_programs.clone().flat_map(|of| [key(of, 1), key(of, 2)]);
+        let all: Vec<u64> = of_programs.chain(of_handlers).collect();
+        let different: HashSet<&u64> = all.iter().collect();
+        assert_eq!((different.len(), all.len()), (3 * 64 * 64, 3 * 64 * 64));
     }
 }

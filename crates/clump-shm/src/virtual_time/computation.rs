@@ -7,6 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// No cost was given.
 const NONE: u64 = u64::MAX;
+/// Time for which the thread has no processor in a part that lost it: longer than clocks are read
+/// at different times.
+const LOST_NS: u64 = 5_000;
 
 /// The part of the program that an actor executes now.
 #[derive(Debug)]
@@ -16,12 +19,18 @@ pub(super) struct Computation {
     cpu_ppm: u64,
     /// Processor time at its beginning.
     since_ns: AtomicU64,
+    /// Time of the machine then, and computation in parts that lost the processor.
+    ticked_ns: AtomicU64,
+    preempted_ns: AtomicU64,
     /// True inside a call of the runtime, which costs what the machine says.
     inside: AtomicBool,
     in_handler: AtomicBool,
     /// Calls of the runtime that make others of its calls, and those that a handler interrupts.
     held: AtomicU64,
     interrupted: AtomicU64,
+    /// True while the runtime sends what it has collected, and that of what a handler interrupts.
+    collected: AtomicBool,
+    interrupted_collected: AtomicBool,
     /// The cost that the program gave for this part.
     given_ns: AtomicU64,
     script: Mutex<Script>,
@@ -31,7 +40,8 @@ pub(super) struct Computation {
 #[derive(Debug)]
 enum Script {
     None,
-    Record(Recording),
+    /// With what was recorded before, the least of which is kept.
+    Record(Box<(Recording, Option<Recording>)>),
     Replay(Box<RecordedCosts>),
 }
 
@@ -39,33 +49,63 @@ impl Computation {
     /// Begins inside of a call.
     pub(super) fn new(compute: Compute, cpu_ppm: u64) -> Self {
         debug_assert!(compute != Compute::Fixed(NONE), "the mark of no cost");
-        let (since_ns, given_ns) = (AtomicU64::new(0), AtomicU64::new(NONE));
+        let given_ns = AtomicU64::new(NONE);
+        let [since_ns, ticked_ns, preempted_ns] = [0, 0, 0].map(AtomicU64::new);
         let (inside, in_handler) = (AtomicBool::new(true), AtomicBool::new(false));
         let (held, interrupted) = (AtomicU64::new(0), AtomicU64::new(0));
-        let script = match compute {
-            Compute::Record => Script::Record(Recording::default()),
-            _ => Script::None,
+        let [collected, interrupted_collected] = [false, false].map(AtomicBool::new);
+        let script = match compute.is_recorded() {
+            true => Script::Record(Box::default()),
+            false => Script::None,
         };
-        let script = Mutex::new(script);
-        Self { compute, cpu_ppm, since_ns, inside, in_handler, held, interrupted, given_ns, script }
+        Self {
+            compute,
+            cpu_ppm,
+            since_ns,
+            ticked_ns,
+            preempted_ns,
+            inside,
+            in_handler,
+            held,
+            interrupted,
+            collected,
+            interrupted_collected,
+            given_ns,
+            script: Mutex::new(script),
+        }
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Charges a recording from its beginning.
-    pub(super) fn replay(&self, recording: Recording) {
-        debug_assert!(self.compute == Compute::Replay, "nothing else charges it");
-        *self.script() = Script::Replay(Box::new(RecordedCosts::new(recording)));
+    /// Takes a recording of before: charges it from its beginning, or keeps the least of it and of
+    /// what is recorded now.
+    pub(super) fn take(&self, recording: Recording) {
+        debug_assert!(matches!(self.compute, Compute::Replay | Compute::Learn), "others need none");
+        *self.script() = match self.compute.is_recorded() {
+            true => Script::Record(Box::new((Recording::default(), Some(recording)))),
+            false => Script::Replay(Box::new(RecordedCosts::new(recording))),
+        };
     }
 
-    /// Returns what was recorded, as words.
-    pub(super) fn recorded(&self) -> Option<Vec<u64>> {
-        match &*self.script() {
-            Script::Record(recording) => Some(recording.to_words()),
-            _ => None,
+    /// Returns what was recorded; it is gone then.
+    pub(super) fn take_recorded(&self) -> Option<Recording> {
+        match std::mem::replace(&mut *self.script(), Script::None) {
+            Script::Record(recorded) => match *recorded {
+                (recording, None) => Some(recording),
+                (recording, Some(mut least)) => {
+                    least.lower_to(recording);
+                    Some(least)
+                }
+            },
+            Script::None | Script::Replay(_) => None,
         }
+    }
+
+    /// Returns the computation in parts that lost the processor.
+    pub(super) fn preempted_ns(&self) -> u64 {
+        self.preempted_ns.load(Relaxed)
     }
 
     /// Returns the cost of what the program did that was not recorded.
@@ -81,9 +121,25 @@ impl Computation {
         u64::try_from(ns).unwrap_or(u64::MAX)
     }
 
-    /// Returns what has passed of this part, in ns.
-    pub(super) fn so_far_ns(&self) -> u64 {
-        if self.inside.load(Relaxed) { 0 } else { self.scaled(self.measured_ns()) }
+    /// Returns true if reading a clock ends a part, as it does wherever parts differ: what was
+    /// recorded is charged at the same reading, and the program sees the same time. Where the
+    /// program gives the cost of a part, its time stands still.
+    pub(super) fn ends_at_readings(&self) -> bool {
+        let differs = !matches!(self.compute, Compute::Fixed(_));
+        debug_assert!(!self.compute.is_recorded() || differs, "what is recorded is measured");
+        differs && self.given_ns.load(Relaxed) == NONE
+    }
+
+    /// Notes that the runtime sends what it has collected, or no longer does. Returns what it did
+    /// before.
+    pub(super) fn set_collected(&self, is: bool) -> bool {
+        debug_assert!(!is || self.inside.load(Relaxed), "a call of the runtime sends it");
+        self.collected.swap(is, Relaxed)
+    }
+
+    /// Returns true while the runtime sends what it has collected.
+    pub(super) fn is_collected(&self) -> bool {
+        self.collected.load(Relaxed)
     }
 
     /// Returns the processor time of this part here.
@@ -93,6 +149,17 @@ impl Computation {
         }
         debug_assert!(self.since_ns.load(Relaxed) <= clock::processor_ns(), "it began before");
         clock::processor_ns().saturating_sub(self.since_ns.load(Relaxed))
+    }
+
+    /// Notes the part that ends, of that processor time, if the thread had no processor for some of
+    /// its time: its caches are cold then.
+    fn note_preempted(&self, ns: u64) {
+        debug_assert!(self.compute.is_measured(), "nothing else is");
+        let passed_ns = clock::ticked_ns().saturating_sub(self.ticked_ns.load(Relaxed));
+        if passed_ns > ns.saturating_add(LOST_NS) {
+            self.preempted_ns.store(self.preempted_ns().saturating_add(self.scaled(ns)), Relaxed);
+        }
+        debug_assert!(self.preempted_ns() < NONE, "a job ends before");
     }
 
     /// Enters a call of the runtime: returns the cost of the part that ends here; `None` inside of
@@ -106,7 +173,13 @@ impl Computation {
         debug_assert!(self.inside.load(Relaxed), "the call has begun");
         let given = (given_ns != NONE).then_some(given_ns);
         let ns = match self.compute {
-            Compute::Measured | Compute::Record => self.scripted(kind, self.measured_ns(), given),
+            Compute::Measured | Compute::Record | Compute::Learn => {
+                let ns = self.measured_ns();
+                if given.is_none() {
+                    self.note_preempted(ns);
+                }
+                self.scripted(kind, ns, given)
+            }
             Compute::Replay => self.scripted(kind, 0, given),
             Compute::Fixed(_) if self.in_handler.load(Relaxed) => 0,
             Compute::Fixed(ns) => ns,
@@ -122,9 +195,9 @@ impl Computation {
         }
         debug_assert!(self.inside.load(Relaxed), "a call has begun");
         match &mut *self.script() {
-            Script::Record(recording) => {
+            Script::Record(recorded) => {
                 // What the program gives it gives again.
-                recording.note(kind, if given.is_some() { 0 } else { measured_ns });
+                recorded.0.note(kind, if given.is_some() { 0 } else { measured_ns });
                 self.scaled(measured_ns)
             }
             Script::Replay(replay) => self.scaled(replay.part(kind)),
@@ -144,6 +217,7 @@ impl Computation {
             return;
         }
         if self.compute.is_measured() {
+            self.ticked_ns.store(clock::ticked_ns(), Relaxed);
             self.since_ns.store(clock::processor_ns(), Relaxed);
         }
         self.inside.store(false, Relaxed);
@@ -158,15 +232,17 @@ impl Computation {
         debug_assert_ne!(before, is, "no handler runs inside another");
         if is {
             self.interrupted.store(self.held.swap(0, Relaxed), Relaxed);
+            self.interrupted_collected.store(self.collected.swap(false, Relaxed), Relaxed);
         } else {
             self.held.store(self.interrupted.load(Relaxed), Relaxed);
+            self.collected.store(self.interrupted_collected.load(Relaxed), Relaxed);
         }
         if matches!(self.compute, Compute::Measured | Compute::Fixed(_)) {
             return 0;
         }
         match &mut *self.script() {
-            Script::Record(recording) => {
-                recording.set_handled(message);
+            Script::Record(recorded) => {
+                recorded.0.set_handled(message);
                 0
             }
             Script::Replay(replay) => self.scaled(replay.set_handled(message)),

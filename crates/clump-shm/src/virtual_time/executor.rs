@@ -97,6 +97,7 @@ impl Actor {
         debug_assert!(self.line().state.load(Relaxed) != State::Absent as u32, "it leaves once");
         self.enter(CallKind::Other);
         self.line().diverged_ns.store(self.computation.diverged_ns(), Relaxed);
+        self.line().preempted_ns.store(self.computation.preempted_ns(), Relaxed);
         self.set_state(State::Absent);
         self.note_left();
         if let Some(next) = self.table.choose() {

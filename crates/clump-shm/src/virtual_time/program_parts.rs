@@ -21,23 +21,36 @@ impl Actor {
         self.computation.give(ns);
     }
 
-    /// Returns the file of this rank's recording, if it is charged.
-    pub fn replays(&self) -> Option<PathBuf> {
+    /// Returns the file of this rank's recording of before, if it is charged or there may be one
+    /// whose least is kept; true: there has to be one.
+    pub fn recorded_before(&self) -> Option<(PathBuf, bool)> {
         debug_assert!(self.me < self.table.node_of.len(), "executors compute nothing");
-        (self.table.compute == Compute::Replay).then(|| self.recording_file())
+        let must_exist = match self.table.compute {
+            Compute::Replay => true,
+            Compute::Learn => false,
+            Compute::Measured | Compute::Fixed(_) | Compute::Record => return None,
+        };
+        Some((self.recording_file(), must_exist))
     }
 
-    /// Charges a recording from its beginning, before the program begins.
-    pub fn replay(&self, recording: Recording) {
+    /// Takes that recording, as words, before the program begins. Returns false if they are none of
+    /// a job of as many ranks.
+    #[must_use]
+    pub fn take_recording(&self, words: &[u64]) -> bool {
         debug_assert!(self.clock_ns() == 0, "it has not begun");
-        self.computation.replay(recording);
+        let recording = Recording::from_words(words, self.ranks());
+        recording.map(|recording| self.computation.take(recording)).is_some()
     }
 
-    /// Returns what was recorded, and its file.
-    pub fn recorded(&self) -> Option<(PathBuf, Vec<u64>)> {
-        let words = self.computation.recorded()?;
-        debug_assert!(self.table.compute == Compute::Record, "nothing else is");
-        Some((self.recording_file(), words))
+    /// Returns what was recorded, as words, and its file: once.
+    pub fn take_recorded(&self) -> Option<(PathBuf, Vec<u64>)> {
+        let recording = self.computation.take_recorded()?;
+        debug_assert!(self.table.compute.is_recorded(), "nothing else is");
+        Some((self.recording_file(), recording.to_words(self.ranks())))
+    }
+
+    fn ranks(&self) -> u32 {
+        u32::try_from(self.table.node_of.len()).unwrap_or(u32::MAX)
     }
 
     fn recording_file(&self) -> PathBuf {

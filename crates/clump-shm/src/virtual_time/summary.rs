@@ -12,6 +12,8 @@ pub struct TimeSummary {
     pub computed_ns: u64,
     /// The part of it that no recording had.
     pub diverged_ns: u64,
+    /// The part of it in which threads lost the processor, where it is measured.
+    pub preempted_ns: u64,
     /// Messages that were handled.
     pub messages: u64,
     /// Hand-overs of the token.
@@ -24,14 +26,22 @@ impl TimeTable {
     /// Sums up what the actors have done.
     pub(crate) fn summary(&self) -> TimeSummary {
         let turns = self.header.turns.load(Relaxed);
-        let mut sum =
-            TimeSummary { ns: 0, computed_ns: 0, diverged_ns: 0, messages: 0, turns, digest: 0 };
+        let mut sum = TimeSummary {
+            ns: 0,
+            computed_ns: 0,
+            diverged_ns: 0,
+            preempted_ns: 0,
+            messages: 0,
+            turns,
+            digest: 0,
+        };
         for (at, line) in self.actors.iter().enumerate() {
             if at < self.node_of.len() {
                 sum.ns = sum.ns.max(line.clock_ns.load(Relaxed));
             }
             sum.computed_ns = sum.computed_ns.saturating_add(line.computed_ns.load(Relaxed));
             sum.diverged_ns = sum.diverged_ns.saturating_add(line.diverged_ns.load(Relaxed));
+            sum.preempted_ns = sum.preempted_ns.saturating_add(line.preempted_ns.load(Relaxed));
             sum.messages = sum.messages.saturating_add(line.handled.load(Relaxed));
             let of_actor = [line.digest.load(Relaxed), line.clock_ns.load(Relaxed)];
             sum.digest = of_actor.into_iter().fold(sum.digest, mix);

@@ -86,8 +86,9 @@ pub(super) struct ActorLine {
     pub(super) digest: AtomicU64,
     /// Its computation, in virtual ns.
     pub(super) computed_ns: AtomicU64,
-    /// The part of it that no recording had.
+    /// The part of it that no recording had, and that in which the thread lost the processor.
     pub(super) diverged_ns: AtomicU64,
+    pub(super) preempted_ns: AtomicU64,
 }
 
 /// A NIC.

@@ -18,16 +18,23 @@ pub struct Call<'a> {
     actor: &'a Actor,
     /// True if a part of the program begins behind it.
     began: bool,
+    /// True if it was begun by one that sends what was collected.
+    collected: bool,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn new(actor: &'a Actor, began: bool) -> Self {
-        Self { actor, began }
+    /// Begins a call; `collected`: it sends what the runtime has collected.
+    fn begin(actor: &'a Actor, kind: CallKind, collected: bool) -> Self {
+        let began = actor.enter(kind);
+        actor.computation.hold(true);
+        let collected = actor.computation.set_collected(collected);
+        Self { actor, began, collected }
     }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
+        self.actor.computation.set_collected(self.collected);
         self.actor.computation.hold(false);
         if self.began {
             self.actor.begin_part();
@@ -41,9 +48,13 @@ const IN_FRONT: u32 = 1 << 31;
 impl Actor {
     /// Enters a call of the runtime that makes others of its calls, until the result is dropped.
     pub fn call(&self) -> Call<'_> {
-        let began = self.enter(CallKind::Other);
-        self.computation.hold(true);
-        Call::new(self, began)
+        Call::begin(self, CallKind::Other, self.computation.is_collected())
+    }
+
+    /// Enters a send of what the runtime has collected, until the result is dropped: when that
+    /// happens depends on the time, so no part of the program is counted by it.
+    pub fn send_collected(&self) -> Call<'_> {
+        Call::begin(self, CallKind::Poll, true)
     }
 
     /// Returns the place of a word, the same in all processes: among the blocks of the ranks, or
@@ -70,7 +81,10 @@ impl VirtualThread for Actor {
             self.advance(EMPTY_POLL_NS);
             self.note_act();
         }
-        BEGIN_NS.saturating_add(self.clock_ns()).saturating_add(self.computation.so_far_ns())
+        if self.computation.ends_at_readings() && self.end_part(CallKind::Poll) {
+            self.begin_part();
+        }
+        BEGIN_NS.saturating_add(self.clock_ns())
     }
 
     fn wait(&self, word: &AtomicU32, expected: u32, limit: Option<Duration>) -> bool {

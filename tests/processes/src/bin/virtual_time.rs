@@ -1,12 +1,13 @@
 //! A rank of a job in virtual time: executes the program of its rank, one argument a rank.
 //!
-//! A program is a list of words: `cN` computes for N ns, `mN:T` is a region of N ns of which T
-//! executions are measured, `sK` sends to rank K, `sK:B` sends B
-//! bytes, `qK` sends to rank K, which answers, `wN` waits until N messages more than it has waited
-//! for so far were handled, `aN` for N answers, `b` meets all ranks, `p` polls once, `tN` reads the
-//! clock until N ns have passed, `zN` sleeps for N ns, `kill` kills itself, `spin` polls for ever.
-//! One-sided operations: `uK` adds one to the word of rank K, `fK` does so and reads it before,
-//! `lK` reads it, `gK:B` and `xK:B` read and write B bytes beside it, `Q` waits for the end of all.
+//! A program is a list of words: `cN` costs N ns, `yN` computes for N ns of the processor, `mN:T`
+//! is a region of N ns of which T executions are measured, `sK` sends to rank K, `sK:B` sends B
+//! bytes, `qK` sends to rank K, which answers, `wN` waits until N messages more than it has
+//! waited for so far were handled, `aN` for N answers, `b` meets all ranks, `p` polls once, `tN`
+//! reads the clock until N ns have passed, `zN` sleeps for N ns, `kill` kills itself, `spin`
+//! polls for ever. One-sided operations: `uK` adds one to the word of rank K, `fK` does so and
+//! reads it before, `lK` reads it, `gK:B` and `xK:B` read and write B bytes beside it, `Q` waits
+//! for the end of all.
 //!
 //! All ranks begin at the same time; each prints the ns that have passed since then, and the values
 //! that it has read.
@@ -108,6 +109,10 @@ impl Rank {
                 self.ep.poll()?;
             },
             (_, "c") => self.cl.clock().cost(number),
+            (_, "y") => {
+                let until_ns = clump_os::clock::processor_ns() + number;
+                while clump_os::clock::processor_ns() < until_ns {}
+            }
             (_, "m") => {
                 if let Some(_measured) = self.cl.clock().sample("m", bytes.parse()?) {
                     self.values.push(number);
