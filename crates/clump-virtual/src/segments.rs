@@ -280,8 +280,7 @@ mod tests {
     fn the_least_of_two_recordings_is_kept_as_far_as_they_went_one_way() {
         // Of two and of three polls.
         let first = [(Send, 10), (Poll, 4), (Poll, 5), (Send, 7), (Other, 30), (Send, 9)];
-        let second =
-            [(Send, 12), (Poll, 1), (Poll, 1), (Poll, 1), (Send, 2), (Send, 1), (Other, 1)];
+        let second = [(Send, 12), (Poll, 1), (Poll, 1), (Poll, 1), (Send, 2), (Send, 1), (Send, 1)];
         let mut least = of(&first, &[(5, 50), (6, 60)]);
         least.lower_to(of(&second, &[(6, 61), (5, 40), (7, 70)]));
         let expected =
