@@ -351,9 +351,9 @@ impl Aggregator {
         counters.bump(counter_of(cause));
         let updates = u32::try_from(closed.updates.len()).unwrap_or(u32::MAX);
         self.context.note(EventKind::Batch, (slot, 0, updates));
-        let call = self.context.actor().map(|actor| actor.send_collected());
+        let collected = self.context.actor().map(|actor| actor.send_collected());
         let sent = send(&closed);
-        drop(call);
+        drop(collected);
         batches.borrow_mut().keep(slot, closed.updates);
         sent
     }

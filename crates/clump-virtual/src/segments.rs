@@ -84,9 +84,9 @@ impl Recording {
             }
         }
         for (message, parts) in other.handlers {
-            let here = self.handlers.entry(message).or_insert_with(|| parts.clone());
-            if sum(&parts) < sum(here) {
-                *here = parts;
+            let here = self.handlers.get(&message);
+            if here.is_none_or(|here| sum(&parts) < sum(here)) {
+                self.handlers.insert(message, parts);
             }
         }
         debug_assert!(self.segments.iter().all(|all| !all.parts.is_empty()), "parts stay together");

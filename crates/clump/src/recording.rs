@@ -2,6 +2,7 @@
 
 use crate::Result;
 use clump_am::{ErrorKind, RankContext};
+use clump_os::console;
 use std::fs;
 use std::io;
 
@@ -10,9 +11,13 @@ use std::io;
 pub(crate) fn begin(context: &RankContext) -> Result<()> {
     let before = context.actor().and_then(|actor| Some((actor, actor.recorded_before()?)));
     let Some((actor, (path, must_exist))) = before else { return Ok(()) };
-    let bytes = match fs::read(path) {
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound && !must_exist => return Ok(()),
-        read => read.unwrap_or_default(),
+        Err(error) => {
+            console::err(&format!("clump: the recording {}: {error}", path.display()));
+            Vec::new()
+        }
     };
     let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
     if !actor.take_recording(&words.collect::<Vec<_>>()) {
@@ -34,6 +39,6 @@ pub(crate) fn end(context: &RankContext) {
     let written = folder.and_then(|()| fs::write(&whole, bytes));
     if let Err(error) = written.and_then(|()| fs::rename(&whole, &path)) {
         let path = path.display();
-        clump_os::console::err(&format!("clump: the recording {path} is lost: {error}"));
+        console::err(&format!("clump: the recording {path} is lost: {error}"));
     }
 }
