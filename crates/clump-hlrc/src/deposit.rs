@@ -35,6 +35,7 @@ mod layout;
 mod lock;
 mod node_side;
 mod notices;
+mod open_interval;
 mod port;
 mod rank;
 mod release;

@@ -2,6 +2,7 @@
 //! accessed at once.
 
 mod bulk;
+mod either;
 mod many;
 mod words;
 

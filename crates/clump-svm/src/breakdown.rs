@@ -35,6 +35,7 @@ pub(crate) struct Sums {
     ns: [AtomicU64; PARTS],
     stores: AtomicU64,
     own_fetches: AtomicU64,
+    put_off: AtomicU64,
     threads: ThreadTime,
     /// Its rank, for the trace; `None` in tests.
     context: Option<Arc<RankContext>>,
@@ -90,6 +91,11 @@ impl Sums {
         self.own_fetches.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts a release that has published nothing.
+    pub(crate) fn count_put_off(&self) {
+        self.put_off.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Copies the sums to the counters of the rank, for reports of its job.
     pub(crate) fn publish(&self, counters: &Counters<'_>, elapsed_ns: u64) {
         use Counter as C;
@@ -108,6 +114,7 @@ impl Sums {
         let others = self.ns[Part::Others as usize].load(Ordering::Relaxed);
         counters.set(C::SvmBarrierOthers, others);
         counters.set(C::SvmStoreFaults, self.stores.load(Ordering::Relaxed));
+        counters.set(C::SvmPutOff, self.put_off.load(Ordering::Relaxed));
         counters.set(C::SvmOpen, elapsed_ns + self.threads.others_ns());
     }
 
@@ -129,6 +136,7 @@ impl Sums {
             others: of(Part::Others),
             store_faults: self.stores.load(Ordering::Relaxed),
             own_fetches: self.own_fetches.load(Ordering::Relaxed),
+            put_off: self.put_off.load(Ordering::Relaxed),
             woken: WokenRequests::default(),
             sent: SentMessages::default(),
             ahead: AheadPages::default(),
@@ -211,6 +219,8 @@ pub struct Breakdown {
     pub store_faults: u64,
     /// Pages that the rank has fetched by its own stack, without the interface of its node.
     pub own_fetches: u64,
+    /// Releases of locks that have published nothing: somebody has to ask for it.
+    pub put_off: u64,
     /// Requests that this rank's node was woken for; at the first rank of each node.
     pub woken: WokenRequests,
     /// Messages that this rank's node has sent; at the first rank of each node.

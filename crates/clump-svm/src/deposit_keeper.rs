@@ -5,6 +5,7 @@ use crate::breakdown::AheadPages;
 use crate::caller::{CallFailure, Caller, HandlerLock, checked};
 use crate::foresight::Foresight;
 use crate::heap_view::{mapped, region};
+use crate::lock_habit::LockHabit;
 use crate::mailbox::{LOCK_REGION, RECORD_REGION, result};
 use crate::rank_port::RankPort;
 use crate::rank_threads::RankThreads;
@@ -45,6 +46,8 @@ pub(crate) trait PageRights {
     fn drop_pages(&self, pages: Range<u32>, is_home: &dyn Fn(u32) -> bool);
     /// Takes a right on a page, if `is_current` says that its copy still is. Returns that.
     fn take_right(&self, page: u32, page_use: PageUse, is_current: &dyn Fn() -> bool) -> bool;
+    /// Publishes what the rank has put off.
+    fn publish_open(&self) -> Result<(), CallFailure>;
 }
 
 /// Coherence of one rank.
@@ -59,6 +62,7 @@ pub(crate) struct DepositKeeper {
     foresight: Foresight,
     /// Number of the port that has published last; 0: none.
     publisher: AtomicU32,
+    habit: LockHabit,
 }
 
 impl DepositKeeper {
@@ -98,6 +102,7 @@ impl DepositKeeper {
             passing: HandlerLock::default(),
             foresight: Foresight::new(ahead, settings.pages)?,
             publisher: AtomicU32::default(),
+            habit: LockHabit::default(),
         })
     }
 
@@ -227,15 +232,48 @@ impl DepositKeeper {
         self.with_port(|port| self.publish_by(port, written))
     }
 
-    fn publish_by(&self, port: &RankPort, written: &[u32]) -> Result<(), CallFailure> {
-        debug_assert!(written.is_sorted(), "pages ascend");
+    /// Publishes pages that this rank has written, and sees to it that other ranks of the node
+    /// publish what they have put off.
+    pub(crate) fn publish_node(&self, written: &[u32]) -> Result<(), CallFailure> {
+        self.with_port(|port| {
+            self.settle_others(port)?;
+            self.rank.publish_node(port, written, |node| self.ranks_of(node))
+        })
+    }
+
+    /// Returns the number of the interval that this rank keeps open; 0 for none.
+    pub(crate) fn open_number(&self) -> u64 {
+        self.with_port(|port| Ok(self.rank.open_number(port))).unwrap_or(0)
+    }
+
+    /// Returns true if another rank waits for the interval that this one keeps open.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.with_port(|port| Ok(self.rank.is_wanted(port))).unwrap_or(false)
+    }
+
+    /// Returns true if the release of a lock is to publish nothing: nobody waits for this rank, and
+    /// it is likely to enter the lock, or others that its node has, again.
+    pub(crate) fn may_put_off(&self, lock: u64) -> bool {
+        self.habit.release(lock) && !self.is_wanted()
+    }
+
+    fn ranks_of(&self, node: u16) -> u32 {
+        self.context.node().rank_map().ranks_of(u32::from(node)).len() as u32
+    }
+
+    fn settle_others(&self, port: &RankPort) -> Result<(), CallFailure> {
         if self.publisher.swap(port.number, Ordering::AcqRel) != port.number {
             // Bytes of this thread would overtake those of another.
             self.rank.settle(port)?;
         }
+        Ok(())
+    }
+
+    fn publish_by(&self, port: &RankPort, written: &[u32]) -> Result<(), CallFailure> {
+        debug_assert!(written.is_sorted(), "pages ascend");
+        self.settle_others(port)?;
         debug_assert!(written.last().is_none_or(|&page| page < self.rules.pages), "pages exist");
-        let map = self.context.node().rank_map();
-        self.rank.publish(port, written, |node| map.ranks_of(u32::from(node)).len() as u32)
+        self.rank.publish(port, written, |node| self.ranks_of(node))
     }
 
     /// Waits for a lock, and acquires what its last holder has released.
@@ -248,12 +286,28 @@ impl DepositKeeper {
             if port.has_lock(lock) {
                 return Err(CallFailure::Result(result::MISUSE));
             }
-            port.enter_lock(lock)?;
+            let serve = || {
+                if self.rank.open_number(port) == 0 { Ok(()) } else { rights.publish_open() }
+            };
+            port.enter_lock(lock, serve)?;
             debug_assert!(port.has_lock(lock), "this thread has it");
-            if !self.rank.acquire_lock(port, lock)? {
+            let was_here = self.rank.acquire_lock(port, lock, serve)?;
+            let was_here = was_here.ok_or(CallFailure::Result(result::MISUSE))?;
+            self.habit.enter(lock, was_here);
+            self.pass_ahead(port, rights)
+        })
+    }
+
+    /// Puts off what this rank has to publish, and gives a lock back.
+    pub(crate) fn release_lock_unpublished(&self, lock: u64) -> Result<(), CallFailure> {
+        self.with_port(|port| {
+            if !port.has_lock(lock) {
                 return Err(CallFailure::Result(result::MISUSE));
             }
-            self.pass_ahead(port, rights)
+            self.rank.put_off(port)?;
+            let released = self.rank.release_lock(port, lock)?;
+            debug_assert!(released, "it was acquired");
+            port.leave_lock(lock)
         })
     }
 
@@ -293,7 +347,7 @@ impl DepositKeeper {
     ) -> Result<(), CallFailure> {
         self.with_port(|port| {
             debug_assert!(self.rank.layout().keeper(flag) < self.rules.nodes, "a node of the job");
-            if !self.rank.await_flag(port, flag, value)? {
+            if !self.rank.await_flag(port, (flag, value), || rights.publish_open())? {
                 return Err(CallFailure::Result(result::MISUSE));
             }
             self.pass_ahead(port, rights)
@@ -308,7 +362,7 @@ impl DepositKeeper {
         debug_assert_eq!(time.len(), usize::from(self.rules.nodes), "an interval a node");
         team.all_reduce_slice(&mut time, Max)?;
         checked(self.with_port(|port| {
-            self.rank.consume(port, &mut time)?;
+            self.rank.consume(port, &mut time, &mut || rights.publish_open())?;
             self.pass_ahead(port, rights)
         }))
     }

@@ -16,6 +16,7 @@ use crate::handler_watch::HandlerWatch;
 use crate::heap_rights::HeapRights;
 use crate::keeper::Keeper;
 use crate::kept_locks::KeptState;
+use crate::late_publisher::LatePublisher;
 use crate::mailbox::{Call, MAX_STEPS, RightsStep, op, result};
 use crate::own_fetch::{self, OwnFetch};
 use clump_am::RankContext;
@@ -47,6 +48,7 @@ pub(crate) struct Domain {
     /// that the interface takes for published, and a thread that releases tells of all that it has
     /// written, whichever thread found it.
     publishing: HandlerLock,
+    pub(crate) late: LatePublisher,
     handler_watch: &'static HandlerWatch,
     pub(crate) opened_ns: u64,
 }
@@ -66,7 +68,8 @@ impl Domain {
         let (publishing, opened_ns) = (HandlerLock::default(), clock::now_ns());
         let handler_watch = HandlerWatch::begin(context.rank(), engine.serves_bus())?;
         let rights = HeapRights::new(context, (heap, view), engine)?;
-        let domain = Self { step, keeper, rights, publishing, handler_watch, opened_ns };
+        let late = LatePublisher::default();
+        let domain = Self { step, keeper, rights, publishing, late, handler_watch, opened_ns };
         let domain = Box::leak(Box::new(domain));
         access_fault::give_stack()?;
         // SYNC 28: pairs with serve
@@ -152,7 +155,7 @@ impl Domain {
                 let [first, second, ..] = words;
                 checked(self.published(match op {
                     op::SET_FLAG => keeper.set_flag((first, second), &written),
-                    op::FENCE => keeper.publish(&written),
+                    op::FENCE => keeper.publish_node(&written),
                     _ => Err(CallFailure::Result(result::MISUSE)),
                 }))
             }
@@ -263,7 +266,12 @@ impl Domain {
             Keeper::Interface(caller) => caller,
             Keeper::Rank(keeper) => {
                 self.handler_watch.check();
-                return self.sums().time(Part::Lock, || checked(keeper.acquire_lock(lock, self)));
+                return self.sums().time(Part::Lock, || {
+                    if keeper.is_wanted() {
+                        checked(self.publish_open())?;
+                    }
+                    checked(keeper.acquire_lock(lock, self))
+                });
             }
         };
         if let Some(kept) = caller.kept_lock(lock) {
@@ -279,13 +287,19 @@ impl Domain {
 
     /// Releases a lock: without a call if nobody wants it. What was written under it is published
     /// before another rank or node gets it.
-    pub(crate) fn release_lock(&self, lock: u64) -> Result<()> {
+    pub(crate) fn release_lock(&'static self, lock: u64) -> Result<()> {
         let caller = match &self.keeper {
             Keeper::Interface(caller) => caller,
             Keeper::Rank(keeper) => {
                 self.handler_watch.check();
                 return self.sums().time(Part::Release, || {
                     let _one = self.publishing.lock();
+                    if keeper.may_put_off(lock) && self.late.is_ready(self) {
+                        let released = checked(keeper.release_lock_unpublished(lock));
+                        self.late.watch();
+                        self.sums().count_put_off();
+                        return released;
+                    }
                     checked(self.published(keeper.release_lock(lock, &self.written_pages(keeper))))
                 });
             }
@@ -428,6 +442,16 @@ impl Domain {
 }
 
 impl PageRights for Domain {
+    fn publish_open(&self) -> std::result::Result<(), CallFailure> {
+        let Keeper::Rank(keeper) = &self.keeper else { return Ok(()) };
+        let _one = self.publishing.lock();
+        if keeper.open_number() == 0 {
+            // Another thread has published it.
+            return Ok(());
+        }
+        self.published(keeper.publish(&self.written_pages(keeper)))
+    }
+
     fn drop_pages(&self, pages: Range<u32>, is_home: &dyn Fn(u32) -> bool) {
         self.rights.drop_pages(pages, is_home, &self.keeper);
     }

@@ -15,6 +15,7 @@ use crate::node_pages::PAGE;
 use crate::own_fetch::OwnFetches;
 use crate::page_leases::LeaseTable;
 use crate::program_globals::ProgramGlobals;
+use crate::putting_off::PuttingOff;
 use crate::settings::ProtocolSettings;
 use clump_am::RankContext;
 use clump_boot::{SvmFaults, SvmProtocol};
@@ -59,8 +60,8 @@ pub(crate) enum Coherence {
 pub(crate) enum OwnAccess {
     /// Beside the interface of its node.
     Fetches(OwnFetches),
-    /// All that the protocol needs.
-    Port(OwnPort),
+    /// All that the protocol needs, which ends in this order.
+    Port(#[expect(dead_code, reason = "ends with the heap")] PuttingOff, OwnPort),
 }
 
 /// Returns the keeper of consistency of one node. A collective.
@@ -136,7 +137,10 @@ pub(crate) fn by_protocol(
     let domain = agreed(team, domain())?;
     let access = match domain.keeper() {
         Keeper::Interface(_) => OwnAccess::Fetches(OwnFetches::open(context, heap)),
-        Keeper::Rank(keeper) => OwnAccess::Port(agreed(team, keeper.open_port())?),
+        Keeper::Rank(keeper) => {
+            let port = agreed(team, keeper.open_port())?;
+            OwnAccess::Port(PuttingOff(domain), port)
+        }
     };
     Ok((Coherence::Protocol(domain, access), pages_move && !by_ranks))
 }

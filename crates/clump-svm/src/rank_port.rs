@@ -11,7 +11,7 @@ use clump_am::RankContext;
 use clump_hlrc::deposit::{DepositPort, DepositedBytes, DepositedNotices, PageBytes, PagePart};
 use clump_hlrc::{Diff, Strides};
 use clump_onesided::protocol::MAX_PIECE;
-use clump_onesided::{AdvanceWord, AtomicOp, Comparison};
+use clump_onesided::{AdvanceWord, AtomicOp};
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, Ordering, fence};
 use clump_rma::{HeldClaim, LockTable, Rma, SegmentName, Target};
@@ -219,11 +219,22 @@ impl RankPort {
         }
     }
 
-    /// Waits until no other rank of the node has a lock.
-    pub(crate) fn enter_lock(&self, lock: u64) -> Result<(), CallFailure> {
+    /// Waits until no other rank of the node has a lock; before that, `serve` publishes what others
+    /// may want meanwhile.
+    pub(crate) fn enter_lock(
+        &self,
+        lock: u64,
+        serve: impl FnOnce() -> Result<(), CallFailure>,
+    ) -> Result<(), CallFailure> {
         debug_assert!(!self.has_lock(lock), "a rank has a lock once");
         let own = self.locks.lock(lock);
-        let guard = self.checked(own.acquire())?;
+        let guard = match self.checked(own.try_acquire())? {
+            Some(guard) => guard,
+            None => {
+                serve()?;
+                self.checked(own.acquire())?
+            }
+        };
         let before = self.held.borrow_mut().insert(lock, guard.keep());
         debug_assert!(before.is_none(), "a rank has a lock once");
         Ok(())
@@ -285,15 +296,18 @@ impl DepositPort for RankPort {
         self.sleep_while(at, NAP, |now| now == seen)
     }
 
-    fn wait_deposited(&self, at: u64, least: u64) -> Result<(), CallFailure> {
+    fn wait_deposited(
+        &self,
+        (at, least): (u64, u64),
+        other: Option<(u64, u64)>,
+    ) -> Result<bool, CallFailure> {
         debug_assert!(at.is_multiple_of(8), "words are aligned");
         if !self.has_stack() {
-            return self.sleep_while(at, GLANCE, |now| now < least);
+            // A fault publishes nothing.
+            return self.sleep_while(at, GLANCE, |now| now < least).map(|()| true);
         }
         let own = self.target(self.context.node().node() as u16)?;
-        let seen = self.checked(own.records.wait_until(at, Comparison::AtLeast, least))?;
-        debug_assert!(seen >= least, "that ended the wait");
-        Ok(())
+        self.checked(own.records.wait_for_either((at, least), other))
     }
 
     fn wake(&self, at: u64) {

@@ -1,5 +1,5 @@
-//! Pages that come before they are used, and pages whose stores are not looked for, where ranks
-//! have the protocol.
+//! Pages that come before they are used, pages whose stores are not looked for, and releases that
+//! publish nothing, where ranks have the protocol.
 
 use crate::svm::{ENGINES, svm};
 
@@ -27,6 +27,24 @@ fn what_comes_ahead_is_what_was_written_and_is_dropped_where_nobody_uses_it() {
             for choice in ["none", "strides"] {
                 assert_eq!(of(choice), [0, 0], "{engine}, {options}, {choice}");
             }
+        }
+    }
+}
+
+/// Releases that publish nothing are published when somebody asks for them, also while the rank has
+/// nothing to do with the heap.
+#[test]
+fn what_is_put_off_is_published_for_ranks_that_do_something_else() {
+    for engine in ENGINES {
+        for options in ["-n 2 --nodes 2", "-n 4 --nodes 2", "-n 3 --nodes 3"] {
+            let job = svm(&format!("{options} --lab svm.faults={engine}"), "putting-off");
+            let job = job.with(|command| {
+                command.env("CLUMP_SVM", "deposit");
+            });
+            let ended = job.finish();
+            ended.expect_clean();
+            let count = ended.out.split(' ').next().and_then(|word| word.parse::<u64>().ok());
+            assert!(count.is_some_and(|count| count > 100), "{engine}, {options}: {}", ended.out);
         }
     }
 }

@@ -22,16 +22,26 @@ enum SlotRead {
 
 impl DepositRank {
     /// Acquires `time`: the node consumes all notices up to it, and up to all that those depend on.
-    /// The rank then [passes](DepositRank::pass) them.
+    /// The rank then [passes](DepositRank::pass) them. What is wanted of this rank meanwhile,
+    /// `serve` publishes.
     ///
     /// # Errors
     /// Fails if a rank has died.
-    pub fn consume<P: DepositPort>(&self, port: &P, time: &mut [u64]) -> Result<(), P::Error> {
+    pub fn consume<P: DepositPort>(
+        &self,
+        port: &P,
+        time: &mut [u64],
+        serve: &mut impl FnMut() -> Result<(), P::Error>,
+    ) -> Result<(), P::Error> {
         debug_assert_eq!(time.len(), usize::from(self.node.layout.nodes()), "an interval a node");
         loop {
             let missing = self.node.with_node(port, || self.consume_deposited(port, time))?;
             let Some((writer, number)) = missing else { return Ok(()) };
-            port.wait_deposited(self.node.layout.slot(writer, number), number)?;
+            self.node.await_deposited(
+                port,
+                (self.node.layout.slot(writer, number), number),
+                serve,
+            )?;
         }
     }
 

@@ -62,7 +62,8 @@ impl DepositRank {
                     fetched |= home.is_some();
                     let depends = time.is_some();
                     if let Some(mut time) = time {
-                        self.consume(port, &mut time)?;
+                        // Those intervals are being published.
+                        self.consume(port, &mut time, &mut || Ok(()))?;
                         acquired()?;
                     }
                     for (copy, fetches) in copies {

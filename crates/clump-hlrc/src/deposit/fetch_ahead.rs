@@ -76,7 +76,8 @@ impl DepositRank {
                 Step::Early(home, bytes) => self.node.await_arrival(port, (home, bytes))?,
                 Step::Fetched { time, copies } => {
                     if let Some(mut time) = time {
-                        self.consume(port, &mut time)?;
+                        // Those intervals are being published.
+                        self.consume(port, &mut time, &mut || Ok(()))?;
                         acquired()?;
                     }
                     return Ok(copies);

@@ -22,11 +22,12 @@ const ROOM: u64 = 1 << 28;
 /// Places in the memory of a node; the same at all nodes of a job. Offsets in bytes.
 ///
 /// ```text
-/// lock closed completed generation sum
+/// lock closed completed awaited generation sum wanted
 /// by node:            consumed(number, position)  sent(position)  room(number, position)
 ///                     announced(number)
 /// by rank and node:   passed(number, position)
 /// by rank of the job: arrived  by home: needed known
+/// by rank:            open
 /// by writer:          slots(number, place, check)  notices
 /// by page:            copy  deposit  home  claim  shared  (by some pages) shares
 /// by lock:            token, and at its keeper the last node that asked
@@ -56,6 +57,8 @@ impl DepositLayout {
     pub const GENERATION: u64 = 32;
     /// Sum of all consumed intervals when the last interval was closed.
     pub const CLOSED_SUM: u64 = 40;
+    /// Last interval of the node that another node, or another rank, waits for.
+    pub const WANTED: u64 = 48;
 
     /// Returns the places for a job of `nodes` nodes and `ranks` ranks with a heap of `pages`
     /// pages.
@@ -164,8 +167,14 @@ impl DepositLayout {
         self.arrivals_at() + (row * self.ranks + u64::from(rank)) * 8
     }
 
+    /// Returns the word of the interval that a rank of the node keeps open; 0 for none.
+    pub fn open(&self, rank: u32) -> u64 {
+        debug_assert!(u64::from(rank) < self.ranks, "the rank is one of the node's");
+        self.arrivals_at() + ((1 + 2 * self.nodes) * self.ranks + u64::from(rank)) * 8
+    }
+
     fn slots_at(&self) -> u64 {
-        let arrivals = (1 + 2 * self.nodes) * self.ranks * 8;
+        let arrivals = (2 + 2 * self.nodes) * self.ranks * 8;
         (self.arrivals_at() + arrivals).next_multiple_of(SLOT_BYTES)
     }
 
@@ -277,7 +286,7 @@ mod tests {
     #[test]
     fn places_of_different_things_do_not_overlap() {
         let layout = DepositLayout::new(3, 5, 7);
-        let mut all = vec![(0, 8), (8, 8), (16, 8), (24, 8), (32, 8), (40, 8)];
+        let mut all = vec![(0, 8), (8, 8), (16, 8), (24, 8), (32, 8), (40, 8), (48, 8)];
         for node in 0..3 {
             let pairs = [layout.consumed(node), layout.room(node)];
             all.extend(pairs.map(|at| (at, PAIR)));
@@ -293,7 +302,7 @@ mod tests {
         }
         all.push((layout.shares(6), 8));
         for rank in 0..5 {
-            all.push((layout.arrived(rank), 8));
+            all.extend([layout.arrived(rank), layout.open(rank)].map(|at| (at, 8)));
             let of_home = |home| [layout.needed(home, rank), layout.known(home, rank)];
             all.extend((0..3).flat_map(of_home).map(|at| (at, 8)));
         }

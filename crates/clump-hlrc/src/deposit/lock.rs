@@ -76,27 +76,31 @@ pub(super) struct LockQueue {
 
 impl LockQueue {
     /// Acquires a lock for the only rank of its node that has it, or asks for it. Returns the node
-    /// that released it last, and its last interval then; none if there is no such lock.
+    /// that released it last, and its last interval then, and true if the lock lay here; none if
+    /// there is no such lock.
     pub(super) fn acquire<P: DepositPort>(
         &self,
         port: &P,
         lock: u64,
-    ) -> Result<Option<(u16, u64)>, P::Error> {
+        serve: &mut impl FnMut() -> Result<(), P::Error>,
+    ) -> Result<Option<((u16, u64), bool)>, P::Error> {
         let Some(at) = self.node.layout.token(lock) else { return Ok(None) };
         let token = Token(port.load(at));
         debug_assert_eq!(token.0 & BUSY, 0, "one rank of a node at a time");
         let is_kept = token.is_unused() && token.next().is_none();
-        let time = if is_kept && port.exchange(at, token.0, token.0 | BUSY) {
-            token.time()
-        } else {
-            self.ask(port, (lock, at))?.time()
-        };
+        let was_here = is_kept && port.exchange(at, token.0, token.0 | BUSY);
+        let token = if was_here { token } else { self.ask(port, (lock, at), serve)? };
         debug_assert!(Token(port.load(at)).is_used(), "it is here");
-        Ok(Some(time))
+        Ok(Some((token.time(), was_here)))
     }
 
     /// Asks for a lock that is elsewhere, and waits for it. Returns the token that came.
-    fn ask<P: DepositPort>(&self, port: &P, (lock, at): (u64, u64)) -> Result<Token, P::Error> {
+    fn ask<P: DepositPort>(
+        &self,
+        port: &P,
+        (lock, at): (u64, u64),
+        serve: &mut impl FnMut() -> Result<(), P::Error>,
+    ) -> Result<Token, P::Error> {
         let (keeper, me) = (self.node.layout.keeper(lock), self.node.config.node);
         // If the lock was taken away, it has been: no other node changes the word before this one
         // has asked.
@@ -113,7 +117,7 @@ impl LockQueue {
             port.set_bits(at, HERE);
             return Ok(found);
         }
-        port.wait_deposited(at, HERE)?;
+        self.node.await_deposited(port, (at, HERE), serve)?;
         Ok(Token(port.load(at)))
     }
 

@@ -183,6 +183,11 @@ impl NodeSide {
         }
     }
 
+    /// Returns the sum of all intervals that the node has consumed.
+    pub(super) fn consumed_sum<P: DepositPort>(&self, port: &P) -> u64 {
+        self.others().map(|writer| self.consumed(port, writer)).sum()
+    }
+
     /// Returns the last interval of a writer that the node has consumed.
     pub(super) fn consumed<P: DepositPort>(&self, port: &P, writer: u16) -> u64 {
         port.load(self.layout.consumed(writer))

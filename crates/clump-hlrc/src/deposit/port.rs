@@ -75,11 +75,16 @@ pub trait DepositPort {
     /// # Errors
     /// Fails once a rank has died.
     fn wait_changed(&self, at: u64, seen: u64) -> Result<(), Self::Error>;
-    /// Waits until a word of the own node, which others deposit, is at least `least`.
+    /// Waits until a word of the own node, which others deposit, is at least so much, or until
+    /// another word is. Returns false if it was the other.
     ///
     /// # Errors
     /// Fails once a rank has died.
-    fn wait_deposited(&self, at: u64, least: u64) -> Result<(), Self::Error>;
+    fn wait_deposited(
+        &self,
+        word: (u64, u64),
+        other: Option<(u64, u64)>,
+    ) -> Result<bool, Self::Error>;
     /// Wakes ranks of the node that wait until a word changes.
     fn wake(&self, at: u64);
 

@@ -67,6 +67,25 @@ impl DepositRank {
         Publisher { node: self.node }.publish(port, written, ranks_of)
     }
 
+    /// Publishes pages, and sees to it that all is published that other ranks of the node have put
+    /// off: this rank may have read it under a lock, and name it to others by other means.
+    ///
+    /// # Errors
+    /// Those of [`publish`](Self::publish).
+    pub fn publish_node<P: DepositPort>(
+        &self,
+        port: &P,
+        written: &[u32],
+        ranks_of: impl Fn(u16) -> u32,
+    ) -> Result<(), P::Error> {
+        let ranks = ranks_of(self.node.config.node);
+        let publisher = Publisher { node: self.node };
+        publisher.publish(port, written, ranks_of)?;
+        let closed = port.load(DepositLayout::CLOSED);
+        self.node.await_earlier(port, (closed + 1, ranks))?;
+        publisher.wait_completed(port, closed)
+    }
+
     /// Waits until all bytes that this rank has published are at their homes.
     ///
     /// # Errors
@@ -77,24 +96,31 @@ impl DepositRank {
     }
 
     /// Acquires a lock, and consumes what was published before its last release. One rank of a node
-    /// at a time, which others of the node wait for: from here to the release. Returns false if
-    /// there is no such lock.
+    /// at a time, which others of the node wait for: from here to the release. Returns true if the
+    /// node had the lock last, none if there is no such lock. What is wanted of this rank meanwhile,
+    /// `serve` publishes.
     ///
     /// # Errors
     /// Fails if a node, or a rank, is lost.
-    pub fn acquire_lock<P: DepositPort>(&self, port: &P, lock: u64) -> Result<bool, P::Error> {
-        let acquired = LockQueue { node: self.node }.acquire(port, lock)?;
-        let Some((node, number)) = acquired else { return Ok(false) };
+    pub fn acquire_lock<P: DepositPort>(
+        &self,
+        port: &P,
+        lock: u64,
+        mut serve: impl FnMut() -> Result<(), P::Error>,
+    ) -> Result<Option<bool>, P::Error> {
+        let acquired = LockQueue { node: self.node }.acquire(port, lock, &mut serve)?;
+        let Some(((node, number), was_here)) = acquired else { return Ok(None) };
         let mut time = self.node.layout.no_time();
         match time.get_mut(usize::from(node)) {
             Some(own) => *own = number,
             None => clump_bug::bug!("lock {lock} was released by node {node}"),
         }
-        self.consume(port, &mut time)?;
-        Ok(true)
+        self.want(port, &time)?;
+        self.consume(port, &mut time, &mut serve)?;
+        Ok(Some(was_here))
     }
 
-    /// Releases a lock behind what this rank has published. Returns false if there is no such lock.
+    /// Releases a lock behind what this rank has published, or [put off](Self::put_off). Returns false if there is no such lock.
     ///
     /// # Errors
     /// Fails if a node, or a rank, is lost.
@@ -123,23 +149,25 @@ impl DepositRank {
     }
 
     /// Waits until a flag is at least `value`, and consumes what was published before it was set.
-    /// Returns false if there is no such flag.
+    /// Returns false if there is no such flag. What is wanted of this rank meanwhile, `serve`
+    /// publishes.
     ///
     /// # Errors
     /// Fails if a node, or a rank, is lost.
     pub fn await_flag<P: DepositPort>(
         &self,
         port: &P,
-        flag: u64,
-        value: u64,
+        (flag, value): (u64, u64),
+        mut serve: impl FnMut() -> Result<(), P::Error>,
     ) -> Result<bool, P::Error> {
         let Some(at) = self.node.layout.flag(flag) else { return Ok(false) };
-        port.wait_deposited(at, value)?;
+        self.node.await_deposited(port, (at, value), &mut serve)?;
         let mut time = self.node.layout.no_time();
         for (place, number) in (at + 8..).step_by(8).zip(&mut time) {
             *number = port.load(place);
         }
-        self.consume(port, &mut time)?;
+        self.want(port, &time)?;
+        self.consume(port, &mut time, &mut serve)?;
         Ok(true)
     }
 

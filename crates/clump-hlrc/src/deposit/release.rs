@@ -33,13 +33,18 @@ impl Publisher {
         written: &[u32],
         ranks_of: impl Fn(u16) -> u32,
     ) -> Result<(), P::Error> {
-        if written.is_empty() && !self.has_news(port) {
+        let open = self.node.open_number(port);
+        if open == 0 && written.is_empty() && !self.has_news(port) {
             return Ok(());
         }
         // From here on other ranks of the node wait for it, since they may have written the same
         // pages.
-        let number = self.begin_interval(port)?;
+        let number = if open == 0 { self.node.begin_interval(port, false)? } else { open };
+        self.node.await_earlier(port, (number, ranks_of(self.node.config.node)))?;
         let Written { pages, mut runs } = self.written(port, number, written)?;
+        if open != 0 {
+            self.node.end_open(port, number);
+        }
         let homes: Vec<u16> = runs.keys().copied().collect();
         if port.load(DepositLayout::COMPLETED) < number - 1 {
             // Ranks of this node that others wait for may wait for these bytes.
@@ -55,11 +60,7 @@ impl Publisher {
     /// that what comes next depends on them. Of two nodes, the other has begun them itself.
     fn has_news<P: DepositPort>(&self, port: &P) -> bool {
         let others_lack = self.node.layout.nodes() > 2;
-        others_lack && self.consumed_sum(port) != port.load(DepositLayout::CLOSED_SUM)
-    }
-
-    fn consumed_sum<P: DepositPort>(&self, port: &P) -> u64 {
-        self.node.others().map(|writer| self.node.consumed(port, writer)).sum()
+        others_lack && self.node.consumed_sum(port) != port.load(DepositLayout::CLOSED_SUM)
     }
 
     /// Compares pages with their twins, which are as the pages then.
@@ -125,17 +126,6 @@ impl Publisher {
         Ok(diff)
     }
 
-    /// Begins an interval of the node. Returns its number.
-    fn begin_interval<P: DepositPort>(&self, port: &P) -> Result<u64, P::Error> {
-        self.node.with_node(port, || {
-            let number = port.load(DepositLayout::CLOSED) + 1;
-            debug_assert!(number > port.load(DepositLayout::COMPLETED), "numbers ascend");
-            port.store(DepositLayout::CLOSED_SUM, self.consumed_sum(port));
-            port.store(DepositLayout::CLOSED, number);
-            number
-        })
-    }
-
     /// Deposits bytes at their homes. Leaves none.
     fn deposit_all<P: DepositPort>(
         &self,
@@ -169,6 +159,8 @@ impl Publisher {
     ) -> Result<(), P::Error> {
         let mut time = self.node.with_node(port, || {
             let nodes = 0..self.node.layout.nodes();
+            // It may have been open for long.
+            port.store(DepositLayout::CLOSED_SUM, self.node.consumed_sum(port));
             nodes.map(|node| self.node.consumed(port, node)).collect::<Vec<_>>()
         })?;
         if let Some(own) = time.get_mut(usize::from(self.node.config.node)) {
@@ -293,7 +285,11 @@ impl Publisher {
     }
 
     /// Waits until an interval of the own node, and all before it, are completed.
-    fn wait_completed<P: DepositPort>(&self, port: &P, number: u64) -> Result<(), P::Error> {
+    pub(super) fn wait_completed<P: DepositPort>(
+        &self,
+        port: &P,
+        number: u64,
+    ) -> Result<(), P::Error> {
         loop {
             let seen = port.load(DepositLayout::COMPLETED);
             if seen >= number {

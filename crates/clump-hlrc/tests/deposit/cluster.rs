@@ -69,6 +69,8 @@ pub struct Counts {
     /// Pages written that no other node had a copy of.
     pub exclusive: u64,
     pub intervals: u64,
+    /// Releases of locks that publish nothing.
+    pub put_off: u64,
     pub reads: u64,
 }
 
@@ -78,6 +80,7 @@ impl Counts {
         self.ahead += other.ahead;
         self.exclusive += other.exclusive;
         self.intervals += other.intervals;
+        self.put_off += other.put_off;
         self.reads += other.reads;
     }
 }
@@ -127,6 +130,8 @@ pub struct Cluster {
     pub placing: Placing,
     scans: bool,
     acquires_at_faults: bool,
+    /// One release of a lock in so many publishes; 0: all do.
+    publishes: u64,
 }
 
 /// Steps after which a run is taken for one without end.
@@ -157,7 +162,8 @@ impl Cluster {
         let layout = DepositLayout::new(nodes, all as u32, pages);
         let state = Arc::new((Mutex::new(state), (0..all).map(|_| Condvar::new()).collect()));
         let shape = (nodes, ranks);
-        Self { state, layout, shape, pages, placing, scans: false, acquires_at_faults: false }
+        let (scans, acquires_at_faults, publishes) = (false, false, 0);
+        Self { state, layout, shape, pages, placing, scans, acquires_at_faults, publishes }
     }
 
     pub fn scanning(self, scans: bool) -> Self {
@@ -166,6 +172,17 @@ impl Cluster {
 
     pub fn acquiring_at_faults(self, acquires_at_faults: bool) -> Self {
         Self { acquires_at_faults, ..self }
+    }
+
+    /// Lets one release of a lock in so many publish; 0: all.
+    pub fn publishing_each(self, publishes: u64) -> Self {
+        Self { publishes, ..self }
+    }
+
+    /// Returns true if a release publishes nothing.
+    pub fn puts_off(&self) -> bool {
+        let of = self.publishes;
+        of != 0 && !self.lock().random.next_u64().is_multiple_of(of)
     }
 
     /// Keeps notices of so many intervals of each writer.

@@ -36,7 +36,8 @@ fn run(seed: u64, (nodes, ranks): (u16, u32), pages: u32) -> cluster::Counts {
     let cluster = Cluster::new(seed, (nodes, ranks), pages, placing)
         .scanning(seed.is_multiple_of(2))
         .acquiring_at_faults((seed / 2).is_multiple_of(2))
-        .with_slots([4, 1024][(seed / 7 % 2) as usize]);
+        .with_slots([4, 1024][(seed / 7 % 2) as usize])
+        .publishing_each([0, 2, 8, 1000][(seed / 4 % 4) as usize]);
     println!("seed {seed}, {nodes} nodes of {ranks} ranks, {pages} pages, {placing:?}");
     cluster.run(&programs(seed, &shape))
 }
@@ -54,6 +55,7 @@ fn ranks_read_what_one_memory_would_hold() {
             && all.ahead > 1000
             && all.exclusive > 100
             && all.intervals > 1000
+            && all.put_off > 1000
             && all.reads > 1000,
         "it did something"
     );

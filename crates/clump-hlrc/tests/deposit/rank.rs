@@ -1,11 +1,11 @@
 //! A rank: its rights on pages, its program, and its port to the memory of nodes.
 
 use crate::deposit::USED;
-use crate::deposit::cluster::{Change, Cluster, Flight, Placing};
+use crate::deposit::cluster::{Change, Cluster, Flight, Placing, State};
 use clump_hlrc::Diff;
 use clump_hlrc::deposit::{
-    DepositPort, DepositRank, DepositedBytes, DepositedNotices, PAGE_BYTES, PageBytes, PagePart,
-    PageUse,
+    DepositLayout, DepositPort, DepositRank, DepositedBytes, DepositedNotices, PAGE_BYTES,
+    PageBytes, PagePart, PageUse,
 };
 use clump_hlrc::testing::Op;
 use std::cell::{Cell, RefCell};
@@ -48,8 +48,12 @@ impl Rank {
 
     pub fn run(mut self, program: &[Op]) {
         for op in program {
+            if self.protocol.is_wanted(&self.port) {
+                self.publish();
+            }
             self.step(*op);
         }
+        self.publish();
     }
 
     fn step(&mut self, op: Op) {
@@ -73,14 +77,11 @@ impl Rank {
                     assert_eq!(self.read(addr), value, "what the pointer points to");
                 }
             }
-            Op::Fence => self.publish(),
+            Op::Fence => self.fence(),
             Op::Lock(lock) => {
-                let own = (self.port.node, lock);
-                let free = move |state: &super::cluster::State| !state.locks.contains(&own);
-                cluster.wait(thread, Box::new(free));
-                cluster.lock().locks.insert(own);
-                let Ok(is_lock) = self.protocol.acquire_lock(&self.port, lock);
-                assert!(is_lock, "there is such a lock");
+                self.enter(lock);
+                let Ok(acquired) = self.protocol.acquire_lock(&self.port, lock, || self.serve());
+                assert!(acquired.is_some(), "there is such a lock");
                 let mut state = cluster.lock();
                 assert!(state.held.insert(lock), "one rank has lock {lock}");
                 state.oracle.enter(thread, lock);
@@ -89,7 +90,12 @@ impl Rank {
                 self.look_ahead();
             }
             Op::Unlock(lock) => {
-                self.publish();
+                if cluster.puts_off() {
+                    let Ok(()) = self.protocol.put_off(&self.port);
+                    cluster.lock().counts.put_off += 1;
+                } else {
+                    self.publish();
+                }
                 let mut state = cluster.lock();
                 state.oracle.leave(thread, lock);
                 state.held.remove(&lock);
@@ -104,7 +110,8 @@ impl Rank {
                 assert!(set, "there is such a flag");
             }
             Op::Await(flag, value) => {
-                let Ok(reached) = self.protocol.await_flag(&self.port, flag, value);
+                let waited = self.protocol.await_flag(&self.port, (flag, value), || self.serve());
+                let Ok(reached) = waited;
                 assert!(reached, "there is such a flag");
                 self.pass();
                 self.look_ahead();
@@ -135,13 +142,52 @@ impl Rank {
         };
         cluster.wait(thread, Box::new(move |state| state.ended.len() > turn));
         let mut time = cluster.lock().ended[turn].clone();
-        let Ok(()) = self.protocol.consume(&self.port, &mut time);
+        let Ok(()) = self.protocol.consume(&self.port, &mut time, &mut || self.serve());
         self.pass();
         self.look_ahead();
         cluster.lock().oracle.depart(thread, barrier, members);
     }
 
+    /// Waits until no other rank of the node has a lock, and takes it.
+    fn enter(&self, lock: u64) {
+        let (own, cluster) = ((self.port.node, lock), &self.port.cluster);
+        let (node, wanted) = (self.port.node, DepositLayout::WANTED);
+        loop {
+            let at = self.protocol.layout().open((self.port.thread as u32) % cluster.shape.1);
+            let free = move |state: &State| !state.locks.contains(&own);
+            let is_wanted = move |state: &State| {
+                let memory = &state.nodes[usize::from(node)];
+                memory.word(at) != 0 && memory.word(wanted) >= memory.word(at)
+            };
+            let either = move |state: &State| free(state) || is_wanted(state);
+            cluster.wait(self.port.thread, Box::new(either));
+            if cluster.lock().locks.insert(own) {
+                return;
+            }
+            let Ok(()) = self.serve();
+        }
+    }
+
+    /// Publishes what is wanted.
+    fn serve(&self) -> Result<(), Infallible> {
+        self.publish();
+        Ok(())
+    }
+
     fn publish(&self) {
+        let written = self.take_written();
+        let ranks = self.port.cluster.shape.1;
+        let Ok(()) = self.protocol.publish(&self.port, &written, |_| ranks);
+    }
+
+    fn fence(&self) {
+        let written = self.take_written();
+        let ranks = self.port.cluster.shape.1;
+        let Ok(()) = self.protocol.publish_node(&self.port, &written, |_| ranks);
+    }
+
+    /// Returns the pages that this rank has written, and that others may have copies of.
+    fn take_written(&self) -> Vec<u32> {
         let shares = self.protocol.shares(&self.port, 0);
         let mut exclusive = self.exclusive.borrow_mut();
         if self.shares.replace(shares) != shares {
@@ -166,8 +212,7 @@ impl Rank {
                 *right = PageUse::Loads;
             }
         }
-        let ranks = self.port.cluster.shape.1;
-        let Ok(()) = self.protocol.publish(&self.port, &written, |_| ranks);
+        written
     }
 
     fn pass(&self) {
@@ -310,10 +355,19 @@ impl DepositPort for Port {
         Ok(())
     }
 
-    fn wait_deposited(&self, at: u64, least: u64) -> Result<(), Infallible> {
+    fn wait_deposited(
+        &self,
+        (at, least): (u64, u64),
+        other: Option<(u64, u64)>,
+    ) -> Result<bool, Infallible> {
         let node = usize::from(self.node);
-        self.cluster.wait(self.thread, Box::new(move |state| state.nodes[node].word(at) >= least));
-        Ok(())
+        let is_there = move |state: &State| state.nodes[node].word(at) >= least;
+        let is_other = move |state: &State| {
+            other.is_some_and(|(at, least)| state.nodes[node].word(at) >= least)
+        };
+        let either = move |state: &State| is_there(state) || is_other(state);
+        self.cluster.wait(self.thread, Box::new(either));
+        Ok(is_there(&self.cluster.lock()))
     }
 
     fn wake(&self, _: u64) {}

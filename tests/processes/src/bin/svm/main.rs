@@ -5,6 +5,7 @@ mod accesses;
 mod ahead;
 mod own_fetches;
 mod publishing;
+mod putting_off;
 mod random;
 mod refusals;
 
@@ -49,6 +50,7 @@ fn run(what: &[String]) -> Result<()> {
         }
         ["fetch-once"] => fetch_once(),
         ["ahead"] => ahead::ahead(),
+        ["putting-off"] => putting_off::putting_off(),
         ["own-fetches"] => own_fetches::own_fetches(),
         ["forever", what, folder] => forever(what, Path::new(folder)),
         ["scatter", pages] => scatter(pages.parse()?),
