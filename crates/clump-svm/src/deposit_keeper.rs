@@ -236,6 +236,7 @@ impl DepositKeeper {
     /// publish what they have put off.
     pub(crate) fn publish_node(&self, written: &[u32]) -> Result<(), CallFailure> {
         self.with_port(|port| {
+            debug_assert!(written.is_sorted(), "pages ascend");
             self.settle_others(port)?;
             self.rank.publish_node(port, written, |node| self.ranks_of(node))
         })
@@ -258,10 +259,13 @@ impl DepositKeeper {
     }
 
     fn ranks_of(&self, node: u16) -> u32 {
-        self.context.node().rank_map().ranks_of(u32::from(node)).len() as u32
+        let ranks = self.context.node().rank_map().ranks_of(u32::from(node)).len() as u32;
+        debug_assert!(ranks > 0, "a node has ranks");
+        ranks
     }
 
     fn settle_others(&self, port: &RankPort) -> Result<(), CallFailure> {
+        debug_assert!(port.number > 0, "ports are counted from 1");
         if self.publisher.swap(port.number, Ordering::AcqRel) != port.number {
             // Bytes of this thread would overtake those of another.
             self.rank.settle(port)?;
@@ -273,7 +277,9 @@ impl DepositKeeper {
         debug_assert!(written.is_sorted(), "pages ascend");
         self.settle_others(port)?;
         debug_assert!(written.last().is_none_or(|&page| page < self.rules.pages), "pages exist");
-        self.rank.publish(port, written, |node| self.ranks_of(node))
+        let published = self.rank.publish(port, written, |node| self.ranks_of(node));
+        debug_assert!(published.is_err() || self.rank.open_number(port) == 0, "it is published");
+        published
     }
 
     /// Waits for a lock, and acquires what its last holder has released.
@@ -286,12 +292,11 @@ impl DepositKeeper {
             if port.has_lock(lock) {
                 return Err(CallFailure::Result(result::MISUSE));
             }
-            let serve = || {
-                if self.rank.open_number(port) == 0 { Ok(()) } else { rights.publish_open() }
-            };
-            port.enter_lock(lock, serve)?;
+            // Also if nobody wants it yet: the rank that has the lock may be about to, as it
+            // publishes behind it.
+            port.enter_lock(lock, || rights.publish_open())?;
             debug_assert!(port.has_lock(lock), "this thread has it");
-            let was_here = self.rank.acquire_lock(port, lock, serve)?;
+            let was_here = self.rank.acquire_lock(port, lock, || rights.publish_open())?;
             let was_here = was_here.ok_or(CallFailure::Result(result::MISUSE))?;
             self.habit.enter(lock, was_here);
             self.pass_ahead(port, rights)
@@ -305,6 +310,7 @@ impl DepositKeeper {
                 return Err(CallFailure::Result(result::MISUSE));
             }
             self.rank.put_off(port)?;
+            debug_assert_ne!(self.rank.open_number(port), 0, "the lock names it");
             let released = self.rank.release_lock(port, lock)?;
             debug_assert!(released, "it was acquired");
             port.leave_lock(lock)

@@ -449,7 +449,9 @@ impl PageRights for Domain {
             // Another thread has published it.
             return Ok(());
         }
-        self.published(keeper.publish(&self.written_pages(keeper)))
+        let published = self.published(keeper.publish(&self.written_pages(keeper)));
+        debug_assert!(published.is_err() || keeper.open_number() == 0, "one thread at a time");
+        published
     }
 
     fn drop_pages(&self, pages: Range<u32>, is_home: &dyn Fn(u32) -> bool) {

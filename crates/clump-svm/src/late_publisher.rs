@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between looks at the rank's open interval: whoever waits for it waits for one of these and
-/// a round trip, if the rank does not synchronise before. On any path.
+/// Time between looks at the rank's open interval: a rank that waits for it waits for one of these
+/// and a round trip, if this one does not synchronise before. On any path.
 const TICK: Duration = Duration::from_millis(1);
 /// Looks that find none, in a row, before the thread sleeps until the rank wakes it.
 const IDLE_TICKS: u32 = 20;
@@ -48,7 +48,9 @@ impl LatePublisher {
 
     /// Returns true if the thread is there: the rank may put off. Else starts it, once.
     pub(crate) fn is_ready(&'static self, work: &'static dyn LateWork) -> bool {
-        match self.state.load(Ordering::Relaxed) {
+        let state = self.state.load(Ordering::Relaxed);
+        debug_assert!(state <= ENDED, "a state");
+        match state {
             ASLEEP | LOOKING => true,
             NONE if self.change(NONE, STARTING) => {
                 let mut place = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
@@ -64,6 +66,7 @@ impl LatePublisher {
 
     /// Sees to it that the thread looks, behind the opening of an interval.
     pub(crate) fn watch(&self) {
+        debug_assert!(self.state.load(Ordering::Relaxed) != NONE, "a thread is there, or was");
         // One of this rank and the thread sees what the other has written before.
         fence(Ordering::SeqCst);
         if self.state.load(Ordering::Relaxed) == ASLEEP && self.change(ASLEEP, LOOKING) {
@@ -84,6 +87,7 @@ impl LatePublisher {
     }
 
     fn run(&self, work: &dyn LateWork) {
+        debug_assert_ne!(self.state.load(Ordering::Relaxed), NONE, "the rank has started it");
         if !work.begin() {
             self.state.store(ENDED, Ordering::SeqCst);
         }
@@ -99,6 +103,7 @@ impl LatePublisher {
                 self.state.store(ENDED, Ordering::SeqCst);
             }
             idle = if work.open_number() == 0 { idle + 1 } else { 0 };
+            debug_assert!(idle <= IDLE_TICKS + 1, "it falls asleep");
             if idle > IDLE_TICKS && self.change(LOOKING, ASLEEP) {
                 fence(Ordering::SeqCst);
                 if work.open_number() != 0 {
@@ -113,7 +118,7 @@ impl LatePublisher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::AtomicU64;
+    use clump_os::sync::AtomicU64;
 
     /// Interval for which nobody waits.
     const UNWANTED: u64 = 1000;

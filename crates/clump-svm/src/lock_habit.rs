@@ -4,9 +4,9 @@
 use clump_os::clock;
 use clump_os::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// Longest mean time between releases at which a rank puts off what it has to publish. Whoever
-/// wants it waits for about so long; a release that publishes takes 20 to 50 us of two processors,
-/// on any path.
+/// Longest mean time between releases at which a rank puts off what it has to publish. Others that
+/// want it wait for about so long; a release that publishes takes 20 to 50 us of two processors. On
+/// any path.
 const SOON_NS: u64 = 100_000;
 /// Time that counts for a longer one, so that a phase without locks is forgotten soon.
 const LONGEST_NS: u64 = 16 * SOON_NS;
@@ -15,8 +15,8 @@ const SHARE: u64 = 8;
 /// An entry of a lock that lay here, in the mean of all.
 const ALL_HERE: u32 = 256;
 /// Entries of a lock in a row, each of which found it here, behind which its releases are put off
-/// however rare they are: whoever wants it in the end waits for a millisecond, which is what so many
-/// releases have saved.
+/// however rare they are: the rank that wants it in the end waits for a millisecond, which is what
+/// so many releases have saved.
 const OFTEN: u8 = 16;
 /// Locks that are told from each other.
 const LOCKS: usize = 4096;
@@ -52,6 +52,7 @@ impl LockHabit {
         let mean = here - here / SHARE as u32 + now / SHARE as u32;
         debug_assert!(mean <= 2 * ALL_HERE, "a mean");
         self.here.store(mean, Ordering::Relaxed);
+        debug_assert!(self.in_a_row.len() == LOCKS, "a count for each");
         let row = self.in_a_row(lock);
         let entries = if was_here { row.load(Ordering::Relaxed).saturating_add(1) } else { 0 };
         row.store(entries, Ordering::Relaxed);

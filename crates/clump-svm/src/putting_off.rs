@@ -1,4 +1,4 @@
-//! What a rank has put off: by whom else it is published, and until when.
+//! Publication by another thread of what a rank has put off, until the heap ends.
 
 use crate::deposit_keeper::PageRights;
 use crate::domain::Domain;

@@ -219,8 +219,7 @@ impl RankPort {
         }
     }
 
-    /// Waits until no other rank of the node has a lock; before that, `serve` publishes what others
-    /// may want meanwhile.
+    /// Waits until no other rank of the node has a lock; calls `serve` before, if one has.
     pub(crate) fn enter_lock(
         &self,
         lock: u64,
@@ -302,6 +301,7 @@ impl DepositPort for RankPort {
         other: Option<(u64, u64)>,
     ) -> Result<bool, CallFailure> {
         debug_assert!(at.is_multiple_of(8), "words are aligned");
+        debug_assert!(other.is_none_or(|(at, _)| at.is_multiple_of(8)), "both are");
         if !self.has_stack() {
             // A fault publishes nothing.
             return self.sleep_while(at, GLANCE, |now| now < least).map(|()| true);

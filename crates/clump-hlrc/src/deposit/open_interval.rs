@@ -15,7 +15,6 @@
 use crate::deposit::layout::DepositLayout;
 use crate::deposit::node_side::NodeSide;
 use crate::deposit::port::DepositPort;
-use crate::deposit::rank::DepositRank;
 
 impl NodeSide {
     fn own_open(&self) -> u64 {
@@ -95,40 +94,13 @@ impl NodeSide {
             serve()?;
         }
     }
-}
-
-impl DepositRank {
-    /// Puts off what this rank has to publish at the release of a lock, which follows. One thread
-    /// of the rank at a time, as it publishes.
-    ///
-    /// # Errors
-    /// Fails if a rank has died.
-    pub fn put_off<P: DepositPort>(&self, port: &P) -> Result<(), P::Error> {
-        if self.open_number(port) == 0 {
-            self.node.begin_interval(port, true)?;
-        }
-        debug_assert_ne!(self.open_number(port), 0, "locks name an open interval");
-        Ok(())
-    }
-
-    /// Returns the number of the interval that this rank keeps open; 0 for none.
-    pub fn open_number<P: DepositPort>(&self, port: &P) -> u64 {
-        self.node.open_number(port)
-    }
-
-    /// Returns true if somebody waits for the interval that this rank keeps open.
-    pub fn is_wanted<P: DepositPort>(&self, port: &P) -> bool {
-        let open = self.node.open_number(port);
-        open != 0 && port.load(DepositLayout::WANTED) >= open
-    }
-
     /// Asks for intervals that others may keep open: those of `time` whose notices are not here.
     pub(super) fn want<P: DepositPort>(&self, port: &P, time: &[u64]) -> Result<(), P::Error> {
-        debug_assert_eq!(time.len(), usize::from(self.node.layout.nodes()), "an interval a node");
-        for writer in self.node.others() {
+        debug_assert_eq!(time.len(), usize::from(self.layout.nodes()), "an interval a node");
+        for writer in self.others() {
             let number = time.get(usize::from(writer)).copied().unwrap_or(0);
-            let is_here = self.node.consumed(port, writer) >= number
-                || port.load(self.node.layout.slot(writer, number)) >= number;
+            let is_here = self.consumed(port, writer) >= number
+                || port.load(self.layout.slot(writer, number)) >= number;
             if !is_here {
                 port.raise(writer, &[(DepositLayout::WANTED, number)])?;
             }

@@ -86,6 +86,30 @@ impl DepositRank {
         publisher.wait_completed(port, closed)
     }
 
+    /// Puts off what this rank has to publish at the release of a lock, which follows. One thread
+    /// of the rank at a time, as it publishes.
+    ///
+    /// # Errors
+    /// Fails if a rank has died.
+    pub fn put_off<P: DepositPort>(&self, port: &P) -> Result<(), P::Error> {
+        if self.open_number(port) == 0 {
+            self.node.begin_interval(port, true)?;
+        }
+        debug_assert_ne!(self.open_number(port), 0, "locks name an open interval");
+        Ok(())
+    }
+
+    /// Returns the number of the interval that this rank keeps open; 0 for none.
+    pub fn open_number<P: DepositPort>(&self, port: &P) -> u64 {
+        self.node.open_number(port)
+    }
+
+    /// Returns true if somebody waits for the interval that this rank keeps open.
+    pub fn is_wanted<P: DepositPort>(&self, port: &P) -> bool {
+        let open = self.node.open_number(port);
+        open != 0 && port.load(DepositLayout::WANTED) >= open
+    }
+
     /// Waits until all bytes that this rank has published are at their homes.
     ///
     /// # Errors
@@ -97,8 +121,8 @@ impl DepositRank {
 
     /// Acquires a lock, and consumes what was published before its last release. One rank of a node
     /// at a time, which others of the node wait for: from here to the release. Returns true if the
-    /// node had the lock last, none if there is no such lock. What is wanted of this rank meanwhile,
-    /// `serve` publishes.
+    /// node had the lock last, none if there is no such lock. What is wanted of this rank
+    /// meanwhile, `serve` publishes.
     ///
     /// # Errors
     /// Fails if a node, or a rank, is lost.
@@ -115,12 +139,13 @@ impl DepositRank {
             Some(own) => *own = number,
             None => clump_bug::bug!("lock {lock} was released by node {node}"),
         }
-        self.want(port, &time)?;
+        self.node.want(port, &time)?;
         self.consume(port, &mut time, &mut serve)?;
         Ok(Some(was_here))
     }
 
-    /// Releases a lock behind what this rank has published, or [put off](Self::put_off). Returns false if there is no such lock.
+    /// Releases a lock behind what this rank has published, or [put off](Self::put_off). Returns
+    /// false if there is no such lock.
     ///
     /// # Errors
     /// Fails if a node, or a rank, is lost.
@@ -166,7 +191,7 @@ impl DepositRank {
         for (place, number) in (at + 8..).step_by(8).zip(&mut time) {
             *number = port.load(place);
         }
-        self.want(port, &time)?;
+        self.node.want(port, &time)?;
         self.consume(port, &mut time, &mut serve)?;
         Ok(true)
     }

@@ -274,14 +274,24 @@ impl Cluster {
     }
 
     /// Runs a program for each rank to its end.
-    #[allow(clippy::panic, reason = "that is how a test says what failed")]
     pub fn run(self, programs: &[Vec<Op>]) -> Counts {
+        self.run_each(|thread, rank| programs[thread].iter().for_each(|op| rank.step(*op)))
+    }
+
+    /// Runs all ranks to the end of their work.
+    #[allow(clippy::panic, reason = "that is how a test says what failed")]
+    pub fn run_each(self, work: impl Fn(usize, &mut Rank) + Sync) -> Counts {
+        let work = &work;
         std::thread::scope(|scope| {
-            for (thread, program) in programs.iter().enumerate() {
+            for thread in 0..self.shape.0 as usize * self.shape.1 as usize {
                 let cluster = self.clone();
                 scope.spawn(move || {
                     cluster.begin(thread);
-                    let run = || Rank::new(cluster.clone(), thread).run(program);
+                    let run = || {
+                        let mut rank = Rank::new(cluster.clone(), thread);
+                        work(thread, &mut rank);
+                        rank.end();
+                    };
                     let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
                     let why = |panic: Box<dyn std::any::Any + Send>| {
                         let text = panic.downcast_ref::<String>().cloned();

@@ -2,6 +2,7 @@
 //! access to a word, every wait and every arrival of an operation at another node in random order.
 
 mod cluster;
+mod port;
 mod rank;
 
 use clump_hlrc::testing::{Op, ProgramShape, random_programs};
@@ -9,6 +10,8 @@ use clump_test_tier::pick;
 use cluster::{Cluster, Placing};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
+use rank::Rank;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes of each page that programs use.
 const USED: usize = 16;
@@ -144,4 +147,40 @@ fn ranks_of_a_node_fetch_from_one_home_at_once() {
             .acquiring_at_faults((seed / 2).is_multiple_of(2));
         cluster.run(&programs);
     }
+}
+
+/// A rank reads under a lock what another rank of its node has put off, and publishes a pointer to it
+/// without a lock: a rank of another node that reads the pointer reads what it points to.
+#[test]
+fn a_fence_publishes_what_its_rank_has_read_of_others_of_its_node() {
+    let (data, pointer) = (USED, 0);
+    let followed = AtomicU64::new(0);
+    for seed in 0..pick(200, 5000) {
+        let cluster = Cluster::new(seed, (2, 2), 2, Placing::Cyclic)
+            .scanning(seed.is_multiple_of(2))
+            .acquiring_at_faults(true)
+            .publishing_each(1000);
+        let section = |rank: &mut Rank, op| {
+            [Op::Lock(0), op, Op::Unlock(0)].into_iter().for_each(|op| rank.step(op));
+        };
+        cluster.run_each(|thread, rank| match thread {
+            0 => {
+                while rank.kept() == 0 {
+                    section(rank, Op::Peek(data));
+                }
+                rank.step(Op::Fence);
+                rank.step(Op::Write(pointer, 1));
+            }
+            1 => section(rank, Op::Write(data, 7)),
+            2 => {
+                (0..seed % 200).for_each(|_| rank.step(Op::Peek(data + 8)));
+                rank.step(Op::Peek(pointer));
+                followed.fetch_add(u64::from(rank.kept() != 0), Ordering::Relaxed);
+                rank.step(Op::Follow(data, 7));
+            }
+            _ => {}
+        });
+    }
+    let followed = followed.into_inner();
+    assert!(followed > 10, "{followed} pointers were read");
 }
