@@ -39,7 +39,7 @@ pub(crate) fn own_job(ranks: u32, layout: &Layout) -> anyhow::Result<JobSpec> {
 /// # Errors
 /// Fails if the job cannot be started.
 pub(crate) fn run_own(spec: JobSpec) -> anyhow::Result<ExitCode> {
-    let stats = clump_boot::Config::load()?.stats;
+    let stats = spec.stats || clump_boot::Config::load()?.stats;
     let outcome = launch_here(spec, &Display { stats, brief: true, ..Display::default() })?;
     Ok(ExitCode::from(outcome.code))
 }

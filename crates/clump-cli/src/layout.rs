@@ -17,6 +17,8 @@ const MAX_RANKS: i64 = clump_shm::geometry::MAX_RANKS as i64;
 const MAX_NODES: i64 = clump_shm::geometry::MAX_NODES as i64;
 const MAX_PROXIES: u32 = 16;
 const MAX_CABLES: i64 = clump_os::netns::MAX_CABLES as i64;
+/// Heading of the help, for what is measured.
+pub(crate) const MEASUREMENTS: &str = "Measurements";
 /// Most addresses of a node.
 const MAX_PATHS: usize = 4;
 const MAX_NAMESPACES: u32 = clump_os::netns::MAX_COUNT;
@@ -39,6 +41,9 @@ pub struct Layout {
     #[arg(long, value_name = "K", default_value = "1",
           value_parser = clap::value_parser!(u32).range(1..=MAX_NODES))]
     pub nodes: u32,
+    /// Print a summary of the ranks' communication at the end
+    #[arg(long, help_heading = MEASUREMENTS)]
+    pub stats: bool,
     /// Protection of packets between nodes: encrypted, or for trusted links checked only
     #[arg(long, value_enum, default_value = "aead")]
     pub security: Protection,
@@ -197,6 +202,7 @@ impl Layout {
             nodes,
             security: Protection::Aead,
             driver: None,
+            stats: false,
             ni: None,
             netns: false,
             cables: 1,
@@ -221,6 +227,7 @@ impl Layout {
     /// one of this machine.
     pub fn apply(&self, spec: &mut JobSpec) -> Result<(), WrongCommand> {
         (spec.nodes, spec.netns, spec.driver) = (self.nodes, self.netns, self.driver);
+        spec.stats = self.stats;
         self.machines.apply(spec, self.is_virtual())?;
         let (ranks, nodes) = (spec.ranks, spec.nodes);
         if nodes > ranks {

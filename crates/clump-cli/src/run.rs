@@ -1,6 +1,6 @@
 //! `clump run`.
 
-use crate::layout::{self, Layout};
+use crate::layout::{self, Layout, MEASUREMENTS};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use clump_agent::{Bind, Display, JobSpec, OnDeath};
@@ -40,7 +40,6 @@ pub enum AfterDeath {
 /// Headings of the help.
 const RANKS: &str = "Ranks";
 const OUTPUT: &str = "Output";
-const MEASUREMENTS: &str = "Measurements";
 
 /// Options of `clump run`.
 #[derive(Debug, Clone, Args)]
@@ -81,9 +80,6 @@ pub struct RunArgs {
     /// for [default: no limit]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub time_limit: Option<f64>,
-    /// Print a summary of the ranks' communication at the end
-    #[arg(long, help_heading = MEASUREMENTS)]
-    pub stats: bool,
     /// Write what is known of the ranks' communication into this file, for `clump lab report`
     #[arg(long, value_name = "FILE", help_heading = MEASUREMENTS)]
     pub profile: Option<PathBuf>,
@@ -170,7 +166,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         brief: false,
         folder: args.output.clone(),
         json: args.json,
-        stats: args.stats || clump_boot::Config::load()?.stats,
+        stats: args.layout.stats || clump_boot::Config::load()?.stats,
         profile: args.profile.clone(),
     };
     // The distance of the processors decides the times of a trace.

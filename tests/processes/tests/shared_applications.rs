@@ -57,6 +57,16 @@ fn the_application_water_nsq_is_verified_on_any_nodes() {
     verified("water-nsq --molecules 27 --steps 6 --forces locks");
 }
 
+/// The report of an application, and where the time of its ranks went beside it.
+#[test]
+fn an_application_says_where_its_time_went() {
+    let words = "app water-nsq --molecules 27 --steps 6 -n 2 --nodes 2 --json --stats";
+    let ended = Job::command(words).finish();
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    assert_eq!(ended.json()["verified"], true, "{}", ended.out);
+    assert!(ended.err.contains("shared heap: computation"), "{}", ended.err);
+}
+
 #[test]
 fn the_application_tsp_is_verified_on_any_nodes() {
     for report in verified("tsp --cities 9 --seed 3") {

@@ -68,6 +68,15 @@ impl Token {
     }
 }
 
+/// A lock that a rank has acquired.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Acquired {
+    /// The node that released it last, and its last interval then.
+    pub(super) released: (u16, u64),
+    /// True if the node of the rank had it last.
+    pub(super) was_here: bool,
+}
+
 /// Queues of nodes for locks, as one of the nodes has them.
 #[derive(Debug)]
 pub(super) struct LockQueue {
@@ -75,15 +84,14 @@ pub(super) struct LockQueue {
 }
 
 impl LockQueue {
-    /// Acquires a lock for the only rank of its node that has it, or asks for it. Returns the node
-    /// that released it last, and its last interval then, and true if the lock lay here; none if
+    /// Acquires a lock for the only rank of its node that has it, or asks for it. Returns none if
     /// there is no such lock.
     pub(super) fn acquire<P: DepositPort>(
         &self,
         port: &P,
         lock: u64,
         serve: &mut impl FnMut() -> Result<(), P::Error>,
-    ) -> Result<Option<((u16, u64), bool)>, P::Error> {
+    ) -> Result<Option<Acquired>, P::Error> {
         let Some(at) = self.node.layout.token(lock) else { return Ok(None) };
         let token = Token(port.load(at));
         debug_assert_eq!(token.0 & BUSY, 0, "one rank of a node at a time");
@@ -91,7 +99,7 @@ impl LockQueue {
         let was_here = is_kept && port.exchange(at, token.0, token.0 | BUSY);
         let token = if was_here { token } else { self.ask(port, (lock, at), serve)? };
         debug_assert!(Token(port.load(at)).is_used(), "it is here");
-        Ok(Some((token.time(), was_here)))
+        Ok(Some(Acquired { released: token.time(), was_here }))
     }
 
     /// Asks for a lock that is elsewhere, and waits for it. Returns the token that came.

@@ -133,7 +133,8 @@ impl DepositRank {
         mut serve: impl FnMut() -> Result<(), P::Error>,
     ) -> Result<Option<bool>, P::Error> {
         let acquired = LockQueue { node: self.node }.acquire(port, lock, &mut serve)?;
-        let Some(((node, number), was_here)) = acquired else { return Ok(None) };
+        let Some(acquired) = acquired else { return Ok(None) };
+        let (node, number) = acquired.released;
         let mut time = self.node.layout.no_time();
         match time.get_mut(usize::from(node)) {
             Some(own) => *own = number,
@@ -141,7 +142,7 @@ impl DepositRank {
         }
         self.node.want(port, &time)?;
         self.consume(port, &mut time, &mut serve)?;
-        Ok(Some(was_here))
+        Ok(Some(acquired.was_here))
     }
 
     /// Releases a lock behind what this rank has published, or [put off](Self::put_off). Returns
