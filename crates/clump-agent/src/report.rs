@@ -13,6 +13,15 @@ const MAX_GROUPS: usize = 6;
 /// Longest list of ranks in a line.
 const MAX_LIST: usize = 48;
 
+/// Returns how a job was interrupted.
+fn interrupted(signal: u8, time_limit_ms: Option<u64>) -> String {
+    debug_assert_ne!(signal, 0, "signals begin at 1");
+    match time_limit_ms {
+        Some(ms) => format!("was ended at its time limit of {} (--time-limit)", seconds(ms)),
+        None => format!("was interrupted ({})", signal::name(signal)),
+    }
+}
+
 /// Explains the end of a job of `program`; returns `None` when there is nothing to explain.
 pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
     let program = &printable(program).to_string();
@@ -27,12 +36,7 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
                 1 => "its rank has ended".to_owned(),
                 ranks => format!("all {ranks} ranks have ended"),
             };
-            let how = match outcome.time_limit_ms {
-                Some(ms) => {
-                    format!("was ended at its time limit of {} (--time-limit)", seconds(ms))
-                }
-                None => format!("was interrupted ({})", signal::name(*signal)),
-            };
+            let how = interrupted(*signal, outcome.time_limit_ms);
             let mut lines =
                 vec![format!("`{program}` {how}; {ended}, {killed} of them had to be killed")];
             lines.extend(groups("were", doing));
@@ -40,8 +44,8 @@ pub fn explain(program: &str, outcome: &JobOutcome) -> Option<String> {
         }
         JobEnd::TakenOver { signal, ranks, killed } => vec![
             format!(
-                "`{program}` was interrupted ({}), and its agents did not end its {} in time",
-                signal::name(*signal),
+                "`{program}` {}, and its agents did not end its {} in time",
+                interrupted(*signal, outcome.time_limit_ms),
                 counted(*ranks, "rank")
             ),
             format!("  {killed} processes were still there and have been killed"),

@@ -3,6 +3,9 @@
 const MS: u64 = 1_000_000;
 /// Time that agents have to end a job before the launcher does it: they themselves need 300 ms.
 pub const ASKED_ONCE_NS: u64 = 700 * MS;
+/// Time that they have where no user waits: at a time limit, or where output cannot be written. On
+/// a busy machine they report what ranks waited for, which the launcher could not.
+pub const OWN_REASON_NS: u64 = 10_000 * MS;
 /// Time that agents have to end a job after the user has asked twice.
 pub const ASKED_TWICE_NS: u64 = 300 * MS;
 
@@ -29,14 +32,19 @@ impl EndRequests {
     pub fn handle_signal(&mut self, signal: u8, now_ns: u64) -> EndRequest {
         debug_assert_ne!(signal, 0, "signals begin at 1");
         self.signal.get_or_insert(signal);
-        self.handle_request(signal, now_ns)
+        self.request(signal, now_ns, ASKED_ONCE_NS)
     }
 
     /// Handles a reason of the launcher's own to end the job, as if the user had sent `signal`.
     pub fn handle_request(&mut self, signal: u8, now_ns: u64) -> EndRequest {
+        self.request(signal, now_ns, OWN_REASON_NS)
+    }
+
+    fn request(&mut self, signal: u8, now_ns: u64, once_ns: u64) -> EndRequest {
+        debug_assert!(once_ns >= ASKED_TWICE_NS, "the first request is the more patient one");
         self.times = self.times.saturating_add(1);
         let (request, limit_ns) = match self.times {
-            1 => (EndRequest::Interrupt(signal), ASKED_ONCE_NS),
+            1 => (EndRequest::Interrupt(signal), once_ns),
             _ => (EndRequest::Kill, ASKED_TWICE_NS),
         };
         let deadline = now_ns.saturating_add(limit_ns);
@@ -109,6 +117,9 @@ mod tests {
         let mut requests = EndRequests::default();
         assert_eq!(requests.handle_request(15, 5), EndRequest::Interrupt(15));
         assert_eq!((requests.signal(), requests.times()), (None, 1));
+        assert_eq!(requests.next_deadline_ns(), Some(5 + OWN_REASON_NS), "nobody waits");
+        assert_eq!(requests.handle_signal(2, 7), EndRequest::Kill);
+        assert_eq!(requests.next_deadline_ns(), Some(7 + ASKED_TWICE_NS), "somebody does");
     }
 
     #[test]

@@ -38,7 +38,8 @@ impl Launcher {
             let text = format!("clump: {hidden} further notices were not shown\n");
             self.printer.say(Stream::Errors, &text);
         }
-        if self.timed_out && matches!(outcome.ending, JobEnd::Interrupted { .. }) {
+        let ended = matches!(outcome.ending, JobEnd::Interrupted { .. } | JobEnd::TakenOver { .. });
+        if self.timed_out && ended {
             (outcome.code, outcome.time_limit_ms) = (TIMED_OUT, spec.time_limit_ms);
         }
         let said = display.brief && outcome.explains_itself();

@@ -92,8 +92,14 @@ fn an_interrupt_says_what_everybody_was_doing() {
 fn a_job_that_the_launcher_had_to_end_says_so() {
     let ending = JobEnd::TakenOver { signal: 2, ranks: 4, killed: 3 };
     let text = explain("prog", &JobOutcome::without_ranks(130, ending)).unwrap();
-    assert!(text.contains("agents did not end its 4 ranks in time"), "{text}");
+    assert!(text.contains("interrupted (SIGINT), and its agents did not end its 4"), "{text}");
     assert!(text.contains("3 processes were still there"), "{text}");
+    let ending = JobEnd::TakenOver { signal: 15, ranks: 4, killed: 3 };
+    let outcome =
+        JobOutcome { time_limit_ms: Some(5000), ..JobOutcome::without_ranks(124, ending) };
+    let text = explain("prog", &outcome).unwrap();
+    let limit = "time limit of 5.000 s (--time-limit), and its agents did not end its 4 ranks";
+    assert!(text.contains(limit), "{text}");
 }
 
 #[test]
