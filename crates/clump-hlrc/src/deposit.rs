@@ -22,7 +22,7 @@
 //! 7. Notices are overwritten only once all ranks of their reader have passed them; those that find
 //!    no room make all copies of the reader stale.
 //! 8. A rank compares its pages for an interval before other ranks of its node do for later ones,
-//!    also if it keeps the interval open. Those are published once somebody waits for them.
+//!    also if it keeps the interval open. Those are published once another rank waits.
 //!
 //! Main types: [`DepositRank`] (one rank), [`DepositPort`] (its node's memory, and that of others),
 //! [`DepositLayout`] (places of words).

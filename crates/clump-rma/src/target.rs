@@ -2,7 +2,6 @@
 //! accessed at once.
 
 mod bulk;
-mod either;
 mod many;
 mod words;
 

@@ -219,7 +219,7 @@ pub struct Breakdown {
     pub store_faults: u64,
     /// Pages that the rank has fetched by its own stack, without the interface of its node.
     pub own_fetches: u64,
-    /// Releases of locks that have published nothing: somebody has to ask for it.
+    /// Releases of locks that have published nothing: that happens when another rank waits.
     pub put_off: u64,
     /// Requests that this rank's node was woken for; at the first rank of each node.
     pub woken: WokenRequests,

@@ -295,10 +295,10 @@ impl Domain {
                 return self.sums().time(Part::Release, || {
                     let _one = self.publishing.lock();
                     if keeper.may_put_off(lock) && self.late.is_ready(self) {
-                        let released = checked(keeper.release_lock_unpublished(lock));
+                        checked(keeper.release_lock_unpublished(lock))?;
                         self.late.watch();
                         self.sums().count_put_off();
-                        return released;
+                        return Ok(());
                     }
                     checked(self.published(keeper.release_lock(lock, &self.written_pages(keeper))))
                 });

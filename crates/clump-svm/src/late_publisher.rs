@@ -1,6 +1,7 @@
 //! Thread of a rank that publishes what the rank has put off and does not come to: it computes, or
 //! waits for something that is no synchronisation of the shared heap.
 
+use crate::protocol_thread::EndOnPanic;
 use clump_os::sync::{AtomicU32, Ordering, fence};
 use clump_os::{OsError, futex, thread};
 use std::sync::{Mutex, PoisonError};
@@ -54,7 +55,11 @@ impl LatePublisher {
             ASLEEP | LOOKING => true,
             NONE if self.change(NONE, STARTING) => {
                 let mut place = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-                match thread::spawn("clump-svm-late", move || self.run(work)) {
+                let run = move || {
+                    let _whole = EndOnPanic;
+                    self.run(work);
+                };
+                match thread::spawn("clump-svm-late", run) {
                     Ok(started) => *place = Some(started),
                     Err(OsError { .. }) => drop(self.change(STARTING, ENDED)),
                 }
@@ -81,7 +86,7 @@ impl LatePublisher {
         futex::wake_all(&self.state);
         let running = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(running) = running {
-            // One that panicked has ended the process, or has nothing to give.
+            // A panic would have ended the process.
             let _ = running.join();
         }
     }
@@ -95,10 +100,13 @@ impl LatePublisher {
         let mut idle = 0;
         loop {
             match self.state.load(Ordering::Relaxed) {
-                ASLEEP => futex::wait(&self.state, ASLEEP, None),
-                LOOKING => futex::wait(&self.state, LOOKING, Some(TICK)),
+                ASLEEP => {
+                    futex::wait(&self.state, ASLEEP, None);
+                    idle = 0;
+                }
+                LOOKING => drop(futex::wait(&self.state, LOOKING, Some(TICK))),
                 _ => break,
-            };
+            }
             if work.is_wanted() && !work.publish() {
                 self.state.store(ENDED, Ordering::SeqCst);
             }
@@ -109,7 +117,6 @@ impl LatePublisher {
                 if work.open_number() != 0 {
                     let _ = self.change(ASLEEP, LOOKING);
                 }
-                idle = 0;
             }
         }
     }

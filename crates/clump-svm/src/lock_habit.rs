@@ -5,8 +5,7 @@ use clump_os::clock;
 use clump_os::sync::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Longest mean time between releases at which a rank puts off what it has to publish. Others that
-/// want it wait for about so long; a release that publishes takes 20 to 50 us of two processors. On
-/// any path.
+/// want it wait for about so long; a release that publishes takes some 60 us (ADR 64). On any path.
 const SOON_NS: u64 = 100_000;
 /// Time that counts for a longer one, so that a phase without locks is forgotten soon.
 const LONGEST_NS: u64 = 16 * SOON_NS;

@@ -31,9 +31,9 @@ pub(crate) struct ProtocolThread {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Ends the process if the thread panics: the interface would go on without those requests while
-/// its agent reports that all is well.
-struct EndOnPanic;
+/// Ends the process if the thread panics: the others would go on, and wait for what it does for
+/// them, while reports say that all is well.
+pub(crate) struct EndOnPanic;
 
 impl Drop for EndOnPanic {
     fn drop(&mut self) {

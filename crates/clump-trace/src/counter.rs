@@ -226,7 +226,7 @@ counters! {
     SvmFlagWait      "svm.locks.flags_ns"   Nanoseconds "Time in waits for flags.";
     SvmReleases      "svm.releases"         Count "Releases of locks, flags set, and fences, of the shared heap.";
     SvmReleaseTime   "svm.releases_ns"      Nanoseconds "Time in these.";
-    SvmPutOff        "svm.releases.put_off" Count "Releases of locks among these that have published nothing: somebody has to ask for it.";
+    SvmPutOff        "svm.releases.put_off" Count "Releases of locks among these that have published nothing: it is published when another rank waits for it.";
     SvmBarriers      "svm.barriers"         Count "Barriers of the shared heap.";
     SvmBarrierWait   "svm.barriers_ns"      Nanoseconds "Time in these.";
     SvmBarrierOthers "svm.barriers.others_ns" Nanoseconds "Time in these until all ranks had arrived and the interface answered; the rest is this rank's part of the protocol.";

@@ -31,8 +31,8 @@ fn what_comes_ahead_is_what_was_written_and_is_dropped_where_nobody_uses_it() {
     }
 }
 
-/// Releases that publish nothing are published when somebody asks for them, also while the rank has
-/// nothing to do with the heap.
+/// Releases that publish nothing are published when another rank waits for them, also while the
+/// writer has nothing to do with the heap.
 #[test]
 fn what_is_put_off_is_published_for_ranks_that_do_something_else() {
     for engine in ENGINES {

@@ -1,4 +1,4 @@
-//! Open intervals: numbered when a rank releases a lock, and published when somebody waits for
+//! Open intervals: numbered when a rank releases a lock, and published when another waits for
 //! them, so that a rank that enters its node's locks again and again publishes once.
 //!
 //! ```text
@@ -8,9 +8,9 @@
 //!                      about to publish a later interval, or the rank meets others
 //! ```
 //!
-//! Who waits raises a word of the writer's node ([`DepositLayout::WANTED`]). The rank looks at it
-//! whenever it synchronises, and while it waits; for the case that it does neither, somebody
-//! publishes for it after some time.
+//! A rank that waits raises a word of the writer's node ([`DepositLayout::WANTED`]). The writer
+//! looks at it whenever it synchronises, and while it waits; where it does neither, a thread of its
+//! own publishes after some time.
 
 use crate::deposit::layout::DepositLayout;
 use crate::deposit::node_side::NodeSide;
@@ -27,8 +27,8 @@ impl NodeSide {
     }
 
     /// Ends the open interval of this rank, which has compared its pages. Not before: later
-    /// intervals of other ranks would take this rank's bytes with them, and nobody who waits for
-    /// this one would learn of them.
+    /// intervals of other ranks would take this rank's bytes with them, and ranks that wait for
+    /// this one would not learn of them.
     pub(super) fn end_open<P: DepositPort>(&self, port: &P, number: u64) {
         debug_assert_eq!(self.open_number(port), number, "one thread of the rank publishes");
         debug_assert!(number > port.load(DepositLayout::COMPLETED), "it is not published yet");
@@ -94,6 +94,7 @@ impl NodeSide {
             serve()?;
         }
     }
+
     /// Asks for intervals that others may keep open: those of `time` whose notices are not here.
     pub(super) fn want<P: DepositPort>(&self, port: &P, time: &[u64]) -> Result<(), P::Error> {
         debug_assert_eq!(time.len(), usize::from(self.layout.nodes()), "an interval a node");

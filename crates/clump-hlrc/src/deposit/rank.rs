@@ -104,7 +104,7 @@ impl DepositRank {
         self.node.open_number(port)
     }
 
-    /// Returns true if somebody waits for the interval that this rank keeps open.
+    /// Returns true if a rank waits for the interval that this one keeps open.
     pub fn is_wanted<P: DepositPort>(&self, port: &P) -> bool {
         let open = self.node.open_number(port);
         open != 0 && port.load(DepositLayout::WANTED) >= open

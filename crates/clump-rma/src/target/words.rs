@@ -358,6 +358,53 @@ impl Target {
     }
 }
 
+impl Target {
+    /// Waits until a word of a near segment is at least so much, or until another word is: places
+    /// and values. Returns false if it was the other. Sleeps as [`Target::wait_until`] does.
+    ///
+    /// # Errors
+    /// Those of [`Target::wait_until`].
+    pub fn wait_for_either(&self, word: (u64, u64), other: Option<(u64, u64)>) -> Result<bool> {
+        let at_least = |(offset, value): (u64, u64)| -> Result<_> {
+            self.reach_grown(offset, bytes::<u64>())?;
+            let comparison = Comparison::AtLeast;
+            Ok(Compared { target: self, offset, comparison, value, until: None, seen: None })
+        };
+        let other = other.map(at_least).transpose()?;
+        let mut either = Either { word: at_least(word)?, other };
+        self.inner.endpoint.block_on(&mut either)?;
+        let is_other = either.other.is_some_and(|other| other.seen.is_some());
+        let why = if self.is_owner_dead() { Refusal::OwnerDead } else { Refusal::Misaligned };
+        match (either.word.seen, is_other) {
+            (Some(_), _) => Ok(true),
+            (None, true) => Ok(false),
+            (None, false) => Err(refused(self.name, word.0, why)),
+        }
+    }
+}
+
+/// A word, or another.
+struct Either<'a> {
+    word: Compared<'a, u64>,
+    other: Option<Compared<'a, u64>>,
+}
+
+impl WaitFor for Either<'_> {
+    #[inline]
+    fn done(&mut self) -> clump_am::Result<bool> {
+        let other = self.other.as_mut().map_or(Ok(false), WaitFor::done);
+        Ok(self.word.done()? || other?)
+    }
+
+    fn nap(&self) -> Duration {
+        self.word.nap()
+    }
+
+    fn waiting(&self) -> WaitReason {
+        self.word.waiting()
+    }
+}
+
 struct Compared<'a, T> {
     target: &'a Target,
     offset: u64,

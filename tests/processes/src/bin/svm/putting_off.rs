@@ -1,4 +1,4 @@
-//! Releases of locks that publish nothing until somebody asks for it.
+//! Releases of locks that publish nothing until another rank waits for it.
 
 use crate::Result;
 use clump::svm::{Home, SharedArray, SharedLocks};
