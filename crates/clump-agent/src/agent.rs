@@ -22,6 +22,7 @@ use crate::narrow::Narrow;
 use crate::net::NodeNetwork;
 use crate::outcome::RankActivity;
 use crate::output::Outputs;
+use crate::overflow::Overflow;
 use crate::rank::{Rank, RankEnvironment};
 use crate::rank_input::RankInput;
 use crate::rank_state;
@@ -123,6 +124,7 @@ struct Agent {
     silence: UnresponsivePeers,
     /// Paths to other nodes that lose long packets.
     narrow: Narrow,
+    overflow: Overflow,
     /// Sockets of this node that nothing can be received from.
     receiving: Receiving,
     /// Interfaces, which execute operations of ranks of other nodes on this node's memory.

@@ -45,6 +45,7 @@ mod net;
 mod notice_filter;
 pub mod outcome;
 mod output;
+mod overflow;
 mod path_probe;
 mod peer_keys;
 mod placement;

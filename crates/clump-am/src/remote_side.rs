@@ -35,7 +35,7 @@ impl RemoteSide {
         Self {
             polling: network.polling(),
             later: VecDeque::new(),
-            requesters: Requesters::new(name.to_bits()),
+            requesters: Requesters::new(name.to_bits(), network.credit_pool()),
         }
     }
 

@@ -241,6 +241,24 @@ fn a_death_among_thousands_is_known_everywhere_in_time_and_costs_few_datagrams()
     }
 }
 
+/// Two hundred agents with 2 and 50 ms of round trip between them.
+#[test]
+fn of_200_nodes_on_long_paths_only_the_stopped_one_is_evicted_and_in_time() {
+    for (path_ns, seed) in [(MS, 1), (25 * MS, 2)] {
+        let mut cluster = Cluster::new(200, OnDeath::Continue, 10, seed);
+        cluster.path_ns = path_ns;
+        cluster.run(SETTLED_MANY + 20_000 * MS);
+        assert_eq!(cluster.evicted, [], "{path_ns} ns each way");
+        let at = SETTLED_MANY + 20_000 * MS;
+        cluster.plan(at, Fault::Stop(77));
+        cluster.run(at + NOTICED + 3 * path_ns);
+        let evicted: Vec<u32> = cluster.evicted.iter().map(|(node, _)| *node).collect();
+        assert_eq!(evicted, [77], "{path_ns} ns each way");
+        cluster.run(at + 10_000 * MS);
+        assert_eq!(cluster.evicted.len(), 1, "{path_ns} ns each way");
+    }
+}
+
 /// Hours at few nodes, and a while at many: pauses up to a second and lost datagrams are no deaths.
 #[test]
 fn nobody_is_evicted_in_hours_of_pauses_and_losses() {

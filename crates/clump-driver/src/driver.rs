@@ -123,6 +123,12 @@ pub trait Driver: Send {
         let _ = key;
     }
 
+    /// Returns the datagrams that the kernel dropped because a receive buffer was full. Asks the
+    /// kernel: not for each datagram.
+    fn overflowed(&self) -> u64 {
+        0
+    }
+
     /// Datagrams lost so far because this machine had no working interface or route for them.
     fn unreachable(&self) -> u64 {
         0
@@ -202,6 +208,10 @@ impl<D: Driver + ?Sized> Driver for Box<D> {
 
     fn unreachable(&self) -> u64 {
         (**self).unreachable()
+    }
+
+    fn overflowed(&self) -> u64 {
+        (**self).overflowed()
     }
 
     fn paths(&self) -> Option<&PathCounts> {

@@ -365,6 +365,10 @@ impl<D: Driver> Driver for Fault<D> {
         self.inner.unreachable()
     }
 
+    fn overflowed(&self) -> u64 {
+        self.inner.overflowed()
+    }
+
     fn paths(&self) -> Option<&PathCounts> {
         self.inner.paths()
     }

@@ -246,4 +246,8 @@ impl<L: FrameSocket> Driver for Frames<L> {
     fn unreachable(&self) -> u64 {
         self.udp.unreachable()
     }
+
+    fn overflowed(&self) -> u64 {
+        self.udp.overflowed()
+    }
 }

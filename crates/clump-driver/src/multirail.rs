@@ -242,6 +242,10 @@ impl<D: Driver> Driver for Multirail<D> {
         self.inner.iter().map(Driver::unreachable).sum()
     }
 
+    fn overflowed(&self) -> u64 {
+        self.inner.iter().map(Driver::overflowed).sum()
+    }
+
     fn paths(&self) -> Option<&PathCounts> {
         Some(&self.counts)
     }

@@ -172,6 +172,10 @@ impl<D: Driver> Driver for Trace<D> {
         self.inner.unreachable()
     }
 
+    fn overflowed(&self) -> u64 {
+        self.inner.overflowed()
+    }
+
     fn paths(&self) -> Option<&PathCounts> {
         self.inner.paths()
     }

@@ -59,4 +59,8 @@ impl Driver for Udp {
     fn unreachable(&self) -> u64 {
         self.counts.unreachable
     }
+
+    fn overflowed(&self) -> u64 {
+        self.counts().dropped
+    }
 }

@@ -33,7 +33,7 @@ impl ReplySink for Answers {
     }
 
     /// Does nothing: a lane that is full says so by itself.
-    fn report(&mut self, _: Name, _: u64) {}
+    fn report(&mut self, _: Name, _: [u64; 2]) {}
 
     fn ask(&mut self, _: u32, _: u8, _: &[u64], _: &[u8]) -> SendResult {
         SendResult::Refused(Reason::NoSuchEndpoint)

@@ -324,11 +324,15 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Handles a credit request: the endpoint `from` requests a report once `total` bytes of its
-    /// requests have been consumed.
-    pub fn handle_credit_request(&mut self, from: Name, total: u64, out: &mut impl ReplySink) {
+    /// requests have been consumed, and `wanted` bytes of credit.
+    pub fn handle_credit_request(
+        &mut self,
+        from: Name,
+        (total, wanted): (u64, u64),
+        out: &mut impl ReplySink,
+    ) {
         let Some(at) = self.account(from) else { return };
-        self.accounts[at].on_asked(total);
-        self.accounts.report(at, out);
+        self.accounts.on_asked(at, (total, wanted), out);
     }
 
     /// Sends answers that were kept for lack of room, and executes the requests behind them.

@@ -278,8 +278,8 @@ pub(crate) fn take(
     if arrival.is_request() {
         engine.handle_request(arrival, out);
     } else if arrival.kind == FrameKind::Ask {
-        let total = arrival.words.first().copied().unwrap_or(0);
-        engine.handle_credit_request(Name::from_bits(arrival.route.from), total, out);
+        let word = |at: usize| arrival.words.get(at).copied().unwrap_or(0);
+        engine.handle_credit_request(Name::from_bits(arrival.route.from), (word(0), word(1)), out);
     } else {
         take_answer(engine, arrival, out);
     }
@@ -366,16 +366,15 @@ impl<C: Clock> ReplySink for Outlet<'_, C> {
         sent != SendResult::Full
     }
 
-    fn report(&mut self, to: Name, consumed: u64) {
+    fn report(&mut self, to: Name, consumed: [u64; 2]) {
         let (from, to, local) =
             (self.name.to_bits(), to.to_bits(), self.memory.is_local(to.rank()));
         if local {
-            let words = [consumed];
-            let report = Message::answer((FrameKind::Credit, 0), (from, to), (&words, &[]));
+            let report = Message::answer((FrameKind::Credit, 0), (from, to), (&consumed, &[]));
             return self.answers.push(report.to_owned());
         }
         let peer = self.routes.stack_of(to);
-        self.stack.report(|| self.clock.ticked_ns(), peer, (from, to), [consumed, 0]);
+        self.stack.report(|| self.clock.ticked_ns(), peer, (from, to), consumed);
     }
 
     fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult {

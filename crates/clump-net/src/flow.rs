@@ -91,7 +91,10 @@ impl Flow {
     /// before. If that is not all, the peer may be asked again:
     /// credit requests may overtake each other, and this report may answer an earlier one.
     pub fn on_report(&mut self, [total, granted]: [u64; 2]) {
-        self.credit = self.credit.max(granted);
+        // A report that another has overtaken says nothing of credit.
+        if granted != 0 && total >= self.consumed {
+            self.credit = granted;
+        }
         self.asked = 0;
         let before = self.consumed;
         self.consumed = self.consumed.max(total.min(self.sent));
@@ -216,5 +219,32 @@ impl Flows {
             let named = self.by_names.get(&(flow.from, flow.to));
             assert_eq!(named, Some(&at), "a flow is found by its names");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credit_follows_reports_and_an_overtaken_report_changes_nothing() {
+        let mut flows = Flows::default();
+        let id = flows.open((1, 2), 2, false, 1000);
+        let flow = flows.get_mut(id).unwrap();
+        flow.spend(1000);
+        assert!(flow.lacks_credit(REQUEST_COST));
+        flow.on_report([400, 4000]);
+        assert_eq!((flow.credit(), flow.outstanding()), (4000, 600));
+        flow.spend(3400);
+        assert!(flow.lacks_credit(REQUEST_COST) && flow.credit() == 4000);
+        // The receiver takes it away; what is outstanding stays so.
+        flow.on_report([900, 1000]);
+        assert_eq!((flow.credit(), flow.outstanding()), (1000, 3500));
+        for late in [[400, 4000], [0, 4000], [950, 0], [0, 0]] {
+            flow.on_report(late);
+            assert_eq!(flow.credit(), 1000, "{late:?}");
+        }
+        assert_eq!(flow.outstanding(), 3450);
+        flows.check_invariants();
     }
 }

@@ -6,7 +6,8 @@
 //!
 //! Main types: [`protocol`] (numbers and words of messages), [`AtomicOp`] (operations on words, the
 //! same code for ranks of the node and for its interface), [`Requester`] (operations in flight),
-//! [`LockTurn`] (a rank's wait for a lock of its node).
+//! [`LockTurn`] (a rank's wait for a lock of its node),
+//! [`GetWindow`] (fragments of gets in flight).
 //!
 //! # Invariants
 //! 1. Everything encoded here is decoded here, to the same; any other words are refused.
@@ -16,6 +17,7 @@
 
 mod atomic;
 pub mod batch;
+mod get_window;
 mod lock_turn;
 pub mod protocol;
 mod refusal;
@@ -25,6 +27,7 @@ mod watched_words;
 
 pub use atomic::{AtomicOp, Comparison, Given, Width, Word, execute};
 pub use batch::{SpreadUpdate, Update};
+pub use get_window::{GetWindow, MAX_AHEAD, MIN_AHEAD};
 pub use lock_turn::{LockTurn, TurnStatus};
 pub use refusal::Refusal;
 pub use requester::{AnswerSink, Completion, EncodedRequest, Requester, Successor};

@@ -3,6 +3,7 @@
 
 use crate::error::{OsError, Result};
 use crate::map;
+use crate::udp;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -45,6 +46,19 @@ pub fn limits() -> Limits {
         file_bytes: limit(Resource::Fsize),
         address_bytes: limit(Resource::As),
     }
+}
+
+/// Returns the bytes of the buffer that a UDP socket of this process gets when it asks for
+/// [`udp::BUFFER_BYTES`]: less where `net.core.rmem_max` or `wmem_max` is less and the process has no
+/// privilege to exceed them.
+///
+/// # Errors
+/// No socket can be opened.
+pub fn udp_buffer() -> Result<usize> {
+    let socket = udp::bind((std::net::Ipv4Addr::LOCALHOST, 0).into())?;
+    let prepared = udp::prepare(socket.as_fd(), udp::BUFFER_BYTES)?;
+    // The kernel reports twice what it gave.
+    Ok(prepared.receive_buffer.min(prepared.send_buffer) / 2)
 }
 
 /// Returns the kernel's release, such as `6.18.4-amd64`, and the machine, such as `x86_64`.

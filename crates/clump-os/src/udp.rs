@@ -100,6 +100,10 @@ pub struct Prepared {
     pub send_buffer: usize,
 }
 
+/// Bytes that clump's sockets ask for as receive and as send buffer; the kernel doubles them for its
+/// bookkeeping.
+pub const BUFFER_BYTES: usize = 4 << 20;
+
 /// Makes `socket` not block, never fragment (DF, ignoring learned path MTUs: the protocol probes
 /// itself), send ECT(0), and buffer as near to `buffer_bytes` each way as this process may request.
 ///

@@ -74,7 +74,7 @@ mod window;
 
 pub use channel::{Backlog, Channel, Content, Next, PacketArrival, UnitStatus};
 pub use config::{Config, Congestion};
-pub use consumption::{Consumption, REQUEST_COST};
+pub use consumption::{Consumption, CreditPool, REQUEST_COST};
 pub use echo::SocketWait;
 pub use sack::SackBuf;
 pub use stats::Stats;

@@ -109,3 +109,21 @@ fn a_window_leaves_for_a_path_only_what_the_path_holds() {
     let held = TEN_GBIT * 4;
     assert!(long.stats(0).window as u64 <= 2 * held + (2 << 20), "{:?}", long.stats(0));
 }
+
+/// A window that losses made smaller is what the path carries again after some round trips, not
+/// after as many as units are missing: here a thousand.
+#[test]
+fn behind_a_loss_the_window_comes_back_in_few_round_trips() {
+    let mut pair = apart(MS);
+    rate(&mut pair);
+    let filled = pair.stats(0).window;
+    pair.links[0].loss = 100;
+    pair.pass(4 * MS);
+    pair.links[0].loss = 0;
+    pair.pass(4 * MS);
+    let cut = pair.stats(0);
+    assert!(cut.window < filled * 15 / 16, "it was cut from {filled}: {cut:?}");
+    pair.pass(20 * MS);
+    let stats = pair.stats(0);
+    assert!(stats.window >= filled * 9 / 10, "{filled} bytes fill the path: {stats:?}");
+}

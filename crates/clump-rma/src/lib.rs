@@ -29,7 +29,6 @@
 
 mod barrier;
 mod error;
-mod get_window;
 mod lock;
 mod node_region;
 mod phase;

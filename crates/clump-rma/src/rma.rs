@@ -1,13 +1,14 @@
 //! A thread's access to one-sided operations: its endpoint, operations in flight, fence and quiet.
 
 use crate::error::{ErrorKind, Refusal, Result, refused};
-use crate::get_window::{GetWindow, MAX_AHEAD, MIN_AHEAD};
 use crate::request_payload::RequestPayload;
 use clump_am::{
     AsContext, Dest, Endpoint, Handler, RankContext, RequestNote, SendAttempt, Tag, WaitFor,
 };
 use clump_onesided::protocol::{MAX_PIECE, TAG, ask, interface_name, tell};
-use clump_onesided::{AnswerSink, Completion, EncodedRequest, Requester, Successor};
+use clump_onesided::{
+    AnswerSink, Completion, EncodedRequest, GetWindow, MAX_AHEAD, MIN_AHEAD, Requester, Successor,
+};
 use clump_os::clock;
 use clump_os::sync::{Ordering, fence};
 use clump_shm::export::SegmentName;

@@ -15,6 +15,7 @@ mod activity;
 mod batches;
 mod caller;
 mod collected;
+mod gets;
 mod guards;
 mod layout;
 mod line;
@@ -29,6 +30,7 @@ mod world;
 
 use crate::kernel;
 use crate::summary::RunFailure;
+pub use gets::goodput_of_gets;
 pub use model::ModelCounts;
 pub use plan::{NetworkMode, OneSidedPlan, OneSidedSize};
 pub use summary::OneSidedSummary;

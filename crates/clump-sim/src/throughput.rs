@@ -60,6 +60,8 @@ pub struct ThroughputReport {
     pub goodput_bytes_per_s: f64,
     /// One sender of long messages, no loss: bytes of payload per second.
     pub long_bytes_per_s: f64,
+    /// One rank that reads memory of another node without end, no loss: bytes per second.
+    pub gets_bytes_per_s: f64,
     /// Round trips of the path until the first MiB of long messages had arrived.
     pub start_round_trips: f64,
     /// Goodput of medium messages at 1 % loss, as a ratio of that without loss.
@@ -93,6 +95,7 @@ pub fn measure(network: &Network) -> anyhow::Result<ThroughputReport> {
         let started = bench.started_at().map_or(f64::INFINITY, |at| at as f64 / trip.max(1) as f64);
         anyhow::Ok((goodput, started))
     };
+    let gets_span = span;
     let (lossless, _) = stream(0, FrameKind::Medium)?;
     let (long, started) = stream(0, FrameKind::Long)?;
     let ratio = |loss| anyhow::Ok(stream(loss, FrameKind::Medium)?.0 / lossless);
@@ -117,6 +120,7 @@ pub fn measure(network: &Network) -> anyhow::Result<ThroughputReport> {
         capacity_bytes_per_s: network.port.rate as f64 * payload_share(network.port.mtu),
         goodput_bytes_per_s: lossless,
         long_bytes_per_s: long,
+        gets_bytes_per_s: crate::onesided::goodput_of_gets(network, warm, gets_span)?,
         start_round_trips: started,
         ratio_at_loss_1: ratio(10_000)?,
         ratio_at_loss_5: ratio(50_000)?,
@@ -139,10 +143,11 @@ fn least_and_most(rates: &[f64]) -> [f64; 2] {
 /// Formats the reports as a table.
 pub fn table(reports: &[ThroughputReport]) -> String {
     let mut text = format!(
-        "{:22} {:>8} {:>8} {:>7} {:>6} {:>6} {:>25} {:>25} {:>6} {:>11} {:>6}\n",
+        "{:22} {:>8} {:>8} {:>8} {:>7} {:>6} {:>6} {:>25} {:>25} {:>6} {:>11} {:>6}\n",
         "network",
         "mediums",
         "longs",
+        "gets",
         "start",
         "1 %",
         "5 %",
@@ -153,8 +158,9 @@ pub fn table(reports: &[ThroughputReport]) -> String {
         "lost"
     );
     text.push_str(&format!(
-        "{:22} {:>8} {:>8} {:>7} {:>6} {:>6} {:>25} {:>25} {:>6} {:>11} {:>6}\n",
+        "{:22} {:>8} {:>8} {:>8} {:>7} {:>6} {:>6} {:>25} {:>25} {:>6} {:>11} {:>6}\n",
         "",
+        "MB/s",
         "MB/s",
         "MB/s",
         "trips",
@@ -173,10 +179,11 @@ pub fn table(reports: &[ThroughputReport]) -> String {
     for report in reports {
         let [least, most] = report.incast_shares;
         text.push_str(&format!(
-            "{:22} {:>8.0} {:>8.0} {:>7.1} {:>6.3} {:>6.3} {:>25} {:>25} {:>6.3} {:>11} {:>6.2}\n",
+            "{:22} {:>8.0} {:>8.0} {:>8.0} {:>7.1} {:>6.3} {:>6.3} {:>25} {:>25} {:>6.3} {:>11} {:>6.2}\n",
             report.network,
             report.goodput_bytes_per_s / 1e6,
             report.long_bytes_per_s / 1e6,
+            report.gets_bytes_per_s / 1e6,
             report.start_round_trips,
             report.ratio_at_loss_1,
             report.ratio_at_loss_5,
@@ -216,6 +223,7 @@ mod tests {
         let link = far[0].port.rate as f64;
         assert!(report.goodput_bytes_per_s > 0.8 * link, "{report:?}");
         assert!(report.long_bytes_per_s > 0.8 * link, "{report:?}");
+        assert!(report.gets_bytes_per_s > 0.8 * link, "{report:?}");
         assert!(report.start_round_trips < 7.0 && report.ratio_at_loss_1 > 0.9, "{report:?}");
         let [least, most] = report.incast_shares;
         assert!(least > 0.8 && most < 1.2 && report.incast_ratio > 0.9, "{report:?}");

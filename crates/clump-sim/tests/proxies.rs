@@ -92,3 +92,14 @@ fn bounds_of_lanes_channels_and_endpoints_are_reached_and_hold() {
         assert!(cell.bounds.held <= (2 << 20) / cost * 11 / 10, "{what}");
     }
 }
+
+/// Proxies take 313 MB/s on a short path; the credit of a flow there, 1 MiB, is 105 MB/s on one of
+/// 10 ms.
+#[test]
+fn credit_by_proxies_grows_with_the_path() {
+    let setting = evidence::setting("proxies-far");
+    let cell = measure(&setting).unwrap();
+    assert_eq!(cell.messages, setting.operations);
+    let goodput = (cell.messages * setting.payload as u64) as f64 / (cell.elapsed_ms / 1e3);
+    assert!(goodput > 250e6, "{} MB/s: {:?}", goodput / 1e6, cell.bounds);
+}

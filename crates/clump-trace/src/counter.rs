@@ -128,6 +128,7 @@ counters! {
     NetMalformed     "net.packets.malformed" Count "Packets thrown away: not of our format.";
     NetFramesMalformed "net.frames.malformed" Count "Frames thrown away: authentic, but not what a correct peer sends.";
     NetSendsRefused  "net.sends.refused"    Count "Packets that the operating system did not take at once; they are offered again.";
+    NetOverflowed    "net.packets.overflowed" Count "Packets that the operating system dropped because a socket's receive buffer was full; they are sent again.";
     NetReceivesFailed "net.receives.failed" Count "Receptions that the operating system refused; if that lasts for a second, it ends the job.";
     NetReturnedHere  "net.returned"         Count "Messages sent back to other nodes: no endpoint here takes them.";
     NetCreditsSent   "net.credits.sent"     Count "Reports of consumed requests sent to other nodes.";

@@ -33,7 +33,7 @@ mod transport;
 
 pub use clump_boot::Dispatch;
 pub use clump_driver::FaultPlan;
-pub use credit::{credit_bytes, credit_of};
+pub use credit::{credit_bytes, credit_of, pool_of};
 pub use error::{Error, Result};
 pub use network::Network;
 pub use peers::{NodeDirectory, gone, gone_peers};
@@ -44,6 +44,6 @@ pub use proxy::{
 };
 pub use registry::fits;
 pub use report::{count_stack, note_narrowed, note_receive_failure, note_unanswered};
-pub use requesters::{Arrival, ReplyOutlet, Requester, Requesters};
+pub use requesters::{Arrival, ReplyOutlet, Requester, Requesters, SharedPool};
 pub use resources::{NetworkResources, NetworkTuning, faults};
 pub use transport::{Accept, ReplyRoom, Snapshot, Transport, Urgency};

@@ -1,11 +1,11 @@
 //! The network as the endpoints of a rank use it.
 
-use crate::credit::credit_bytes;
+use crate::credit::{credit_bytes, pool_of};
 use crate::error::Result;
 use crate::locked_stack::LockedStack;
 use crate::proxy::ProxyClient;
 use crate::registry::Registry;
-use crate::requesters::ReplyOutlet;
+use crate::requesters::{ReplyOutlet, SharedPool};
 use crate::resources::NetworkResources;
 use crate::transport::{ReplyRoom, Transport};
 use clump_boot::Dispatch;
@@ -30,6 +30,7 @@ pub struct Network {
     transport: Box<dyn Transport>,
     registry: Arc<Registry>,
     credit: u64,
+    pool: SharedPool,
     polling: Polling,
 }
 
@@ -46,7 +47,8 @@ impl Network {
         let registry = Arc::new(Registry::new(rank));
         let transport = Box::new(LockedStack::open(node, rank, resources, &registry)?);
         let polling = Polling::new(least, most);
-        Ok(Self { transport, registry, credit: credit_bytes(node), polling })
+        let (credit, pool) = (credit_bytes(node), pool_of(node.local_ranks().len()));
+        Ok(Self { transport, registry, credit, pool, polling })
     }
 
     /// Opens the network by way of the node's proxies.
@@ -61,7 +63,8 @@ impl Network {
         // Arriving messages lie in the lanes of endpoints; a poll only hands on messages that had
         // to wait.
         let polling = Polling::new(PROXY_POLLS, PROXY_POLLS);
-        Ok(Self { transport, registry, credit: credit_bytes(node), polling })
+        let (credit, pool) = (credit_bytes(node), pool_of(node.local_ranks().len()));
+        Ok(Self { transport, registry, credit, pool, polling })
     }
 
     /// Registers an endpoint that has opened.
@@ -72,6 +75,11 @@ impl Network {
     /// Sets or removes the segment of an endpoint.
     pub fn set_segment(&self, name: Name, segment: Option<Segment>) {
         self.registry.set_segment(name, segment);
+    }
+
+    /// Returns the pool out of which the rank's endpoints grant credit.
+    pub fn credit_pool(&self) -> SharedPool {
+        self.pool.clone()
     }
 
     /// Returns the schedule by which an endpoint polls the network.

@@ -73,6 +73,7 @@ pub fn count_stack(counters: Counters<'_>, stack: &Stack) {
         (Counter::NetMalformed, stats.packets_malformed),
         (Counter::NetFramesMalformed, stats.frames_malformed),
         (Counter::NetSendsRefused, stats.sends_refused),
+        (Counter::NetOverflowed, stack.driver().overflowed()),
         (Counter::NetReceivesFailed, stats.receives_failed),
         (Counter::NetReturnedHere, stats.returned_here),
         (Counter::NetCreditsSent, stats.credits_sent),

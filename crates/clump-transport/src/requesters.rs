@@ -2,11 +2,11 @@
 //! them: replies that found no room, and reports of the bytes consumed. Without input and output
 //! of its own, so that the simulator runs it as it is.
 
-use crate::credit::GRANTABLE;
-use clump_proto::{Consumption, REQUEST_COST};
+use clump_proto::{Consumption, CreditPool, REQUEST_COST};
 use clump_wire::frame::FrameKind;
 use clump_wire::{Message, OwnedMessage, SendResult};
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The way of replies and reports to endpoints of other nodes.
 pub trait ReplyOutlet {
@@ -17,7 +17,7 @@ pub trait ReplyOutlet {
     fn reply_anyway(&mut self, reply: &Message<'_>);
 
     /// Reports to the endpoint `to` the bytes of its requests that `from` has consumed,
-    /// in all, and the credit that it grants if more than usual, else 0.
+    /// in all, and the credit that it grants; 0: as before.
     fn report(&mut self, from: u64, to: u64, consumed: [u64; 2]);
 
     /// Returns the bytes of requests that one endpoint may leave unconsumed at another.
@@ -38,6 +38,13 @@ pub enum Arrival<'a> {
     Wait,
 }
 
+/// Pool of credit of all endpoints of a rank.
+pub type SharedPool = Arc<Mutex<CreditPool>>;
+
+fn lock(pool: &SharedPool) -> MutexGuard<'_, CreditPool> {
+    pool.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Requesters of one endpoint.
 #[derive(Debug)]
 pub struct Requesters {
@@ -45,17 +52,18 @@ pub struct Requesters {
     me: u64,
     all: Vec<Requester>,
     by_name: HashMap<u64, usize>,
-    /// Bytes of credit that can be granted beyond that of every requester.
-    grantable: u64,
+    /// Credit that the rank can grant beyond that of every requester, to those of all its
+    /// endpoints.
+    pool: SharedPool,
     /// Index of the requester whose request came last: the next request is likely to be from it
     /// too.
     last: usize,
 }
 
 impl Requesters {
-    /// Creates the requesters of the endpoint `me`: none.
-    pub fn new(me: u64) -> Self {
-        Self { me, all: Vec::new(), by_name: HashMap::new(), grantable: GRANTABLE, last: 0 }
+    /// Creates the requesters of the endpoint `me`, which get credit out of `pool`: none.
+    pub fn new(me: u64, pool: SharedPool) -> Self {
+        Self { me, all: Vec::new(), by_name: HashMap::new(), pool, last: 0 }
     }
 
     /// Decides about a message from another node. `hold`: requests are not to be handled now.
@@ -70,10 +78,7 @@ impl Requesters {
         match message.kind {
             FrameKind::Ask => {
                 let word = |at: usize| message.words.get(at).copied();
-                let mut grantable = self.grantable;
-                let (total, wanted) = (word(0), word(1).unwrap_or(0));
-                self.of(from).note_asked(outlet, total, (wanted, &mut grantable));
-                self.grantable = grantable;
+                self.note_asked(outlet, from, word(0), word(1).unwrap_or(0));
                 Arrival::Done
             }
             FrameKind::Credit | FrameKind::Part => Arrival::Done,
@@ -87,6 +92,32 @@ impl Requesters {
                 Arrival::Request(requester)
             }
         }
+    }
+
+    /// Notes a credit request of the endpoint `from`: it asks for a report at that total, and for
+    /// so much credit. If there is less, requesters that do nothing give theirs back.
+    #[cold]
+    fn note_asked(
+        &mut self,
+        outlet: &mut impl ReplyOutlet,
+        from: u64,
+        total: Option<u64>,
+        wanted: u64,
+    ) {
+        let (pool, credit) = (self.pool.clone(), outlet.credit());
+        let mut pool = lock(&pool);
+        let granted = self.of(from).account.granted().max(credit);
+        if pool.lacks(wanted, granted) {
+            for other in self.all.iter_mut().filter(|other| other.name != from) {
+                other.account.give_back_unused(credit, &mut pool);
+                other.report(outlet);
+            }
+        }
+        let requester = self.of(from);
+        requester.account.on_asked(total);
+        requester.account.grant(credit, wanted, &mut pool);
+        requester.report(outlet);
+        debug_assert!(requester.account.granted() >= granted || granted == credit, "it grew");
     }
 
     /// Returns the requester of that name, new or known.
@@ -134,9 +165,12 @@ impl Requesters {
     /// Sends everything that is owed, without regard to limits, because the endpoint closes. A peer
     /// that waits for it to consume its requests gets no other report.
     pub fn close(&mut self, outlet: &mut impl ReplyOutlet) {
+        let mut pool = lock(&self.pool);
         for requester in &mut self.all {
             requester.close(outlet);
+            requester.account.give_back(outlet.credit(), &mut pool);
         }
+        drop(pool);
         debug_assert!(!self.is_stuck(), "a reply is kept that nobody will send");
     }
 
@@ -145,10 +179,8 @@ impl Requesters {
     /// is hidden, and no latency becomes a gap.
     pub fn note_hidden(&mut self, outlet: &mut impl ReplyOutlet, from: u64, payload: usize) {
         debug_assert!(from != self.me, "of another node");
-        let mut grantable = self.grantable;
-        self.of(from).note_hidden(outlet, payload, &mut grantable);
-        debug_assert!(grantable <= self.grantable, "what is granted is not given back");
-        self.grantable = grantable;
+        let pool = self.pool.clone();
+        self.of(from).note_hidden(outlet, payload, &pool);
     }
 
     /// Checks relations that hold between calls.
@@ -235,29 +267,16 @@ impl Requester {
     /// Notes a hidden request. Credit is doubled while half of it is hidden: the other half is for
     /// the report, which comes a quarter late.
     #[cold]
-    fn note_hidden(&mut self, outlet: &mut impl ReplyOutlet, payload: usize, grantable: &mut u64) {
+    fn note_hidden(&mut self, outlet: &mut impl ReplyOutlet, payload: usize, pool: &SharedPool) {
         self.hidden += REQUEST_COST + payload as u64;
         let credit = outlet.credit();
         let now = credit.max(self.account.granted());
         debug_assert!(credit > 0, "without credit no request leaves");
         if self.hidden > now / 2 {
-            self.account.grant(credit, 2 * now, grantable);
+            self.account.grant(credit, 2 * now, &mut lock(pool));
             self.report(outlet);
         }
         debug_assert!(self.account.granted() <= 2 * now, "it is doubled at most");
-    }
-
-    /// Notes a credit request: the requester asks for a report at that total, and for so much
-    /// credit, of which `grantable` is left.
-    fn note_asked(
-        &mut self,
-        outlet: &mut impl ReplyOutlet,
-        total: Option<u64>,
-        (wanted, grantable): (u64, &mut u64),
-    ) {
-        self.account.on_asked(total);
-        self.account.grant(outlet.credit(), wanted, grantable);
-        self.report(outlet);
     }
 
     /// Reports to the requester the bytes consumed, if a report is due.

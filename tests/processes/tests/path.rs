@@ -84,6 +84,27 @@ fn programs_stay_right_on_a_path_with_faults() {
 }
 
 #[test]
+fn records_are_sorted_over_2_ms() {
+    if !are_here() {
+        return;
+    }
+    let folder = Folder::new();
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let (records, sorted) = (file("records"), file("sorted"));
+    Job::command(&format!("app gensort 30000 {records}")).finish().expect_clean();
+    let clump = program("clump-under-test").display().to_string();
+    for options in ["-n 2 --nodes 2", "-n 4 --nodes 4 --two-pass"] {
+        let sort = format!("{clump} app sort {options} --force -i {records} -o {sorted}");
+        let words = format!("--rtt 2ms --rate 1gbit --loss 0.1% --nodes 4 --json -- {sort}");
+        let counts = counts(&path(&words).finish());
+        assert!(counts["bytes"].as_u64().unwrap() >= 1_000_000, "half of the records: {counts}");
+        let check = Job::command(&format!("app valsort {sorted} --input {records}")).finish();
+        check.expect_clean();
+        assert!(check.out.contains("SUCCESS"), "{}", check.out);
+    }
+}
+
+#[test]
 fn several_nodes_reach_each_other_and_no_more_than_there_are() {
     if !are_here() {
         return;

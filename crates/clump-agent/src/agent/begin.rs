@@ -3,6 +3,7 @@
 use super::Agent;
 use super::opening::OpenedAgent;
 use crate::narrow::Narrow;
+use crate::overflow::Overflow;
 use crate::receiving::Receiving;
 use clump_os::oom::OomCounters;
 
@@ -25,6 +26,7 @@ impl Agent {
             chosen: Vec::new(),
             silence: opened.silence,
             narrow: Narrow::default(),
+            overflow: Overflow::default(),
             receiving: Receiving::default(),
             interfaces: Vec::new(),
             spec: opened.spec,

@@ -92,7 +92,8 @@ impl Agent {
         for text in silent.unwrap_or_default() {
             self.outputs.say(&self.poller, &Frame::Notice(text))?;
         }
-        for text in self.narrow.poll_notices(&self.node.memory) {
+        let narrow = self.narrow.poll_notices(&self.node.memory);
+        for text in narrow.into_iter().chain(self.overflow.poll_notice(&self.node.memory)) {
             self.outputs.say(&self.poller, &Frame::Notice(text))?;
         }
         self.tell_leaving()

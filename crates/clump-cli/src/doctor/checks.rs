@@ -25,7 +25,7 @@ pub fn all(facts: &Facts) -> Vec<Finding> {
         vec![version(facts), sealed(facts), pidfd(facts), futex(facts), membarrier(facts)],
     );
     area("limits", limits::limits(facts));
-    area("between nodes", vec![udp(), packet(facts), xdp(facts)]);
+    area("between nodes", vec![udp(facts), packet(facts), xdp(facts)]);
     area("laboratory and tests", vec![namespaces(facts), tunnels(facts), counters(facts)]);
     area("companions", companions(facts));
     findings
@@ -244,8 +244,26 @@ fn membarrier(facts: &Facts) -> Finding {
     )
 }
 
-fn udp() -> Finding {
-    ok("driver udp", "works", "Packets between nodes by UDP: everywhere, without privileges.")
+fn udp(facts: &Facts) -> Finding {
+    const MEANING: &str = "Packets between nodes by UDP: everywhere, without privileges.";
+    let asked = clump_os::udp::BUFFER_BYTES;
+    match &facts.udp_buffer {
+        Ok(got) if *got >= asked => ok("driver udp", "works", MEANING),
+        Ok(got) => {
+            let (got, of) = (bytes(*got as u64), bytes(asked as u64));
+            let found = format!("works; sockets get buffers of {got}, and ask for {of}");
+            ok("driver udp", found, MEANING).but(
+                Verdict::Degraded,
+                "Peers on a short path keep less in flight, and many of them at once may overrun a socket.",
+                format!("sysctl -w net.core.rmem_max={asked} net.core.wmem_max={asked}"),
+            )
+        }
+        Err(error) => ok("driver udp", error.to_string(), MEANING).but(
+            Verdict::Degraded,
+            "No UDP socket can be opened on 127.0.0.1: jobs of several nodes here need one.",
+            "ip link set lo up, or a container with a network",
+        ),
+    }
 }
 
 fn packet(facts: &Facts) -> Finding {

@@ -43,6 +43,8 @@ pub struct Facts {
     pub packet_socket: Attempt,
     /// Number of clump's packet sockets that listen on loopback there.
     pub listeners: Option<usize>,
+    /// Bytes that a UDP socket gets as its buffer.
+    pub udp_buffer: Result<usize, OsError>,
     /// XDP programs and sockets.
     pub xdp: Attempt,
     /// Namespaces without root.
@@ -92,6 +94,7 @@ pub fn gather() -> Facts {
         membarrier: probe::global_membarrier(),
         packet_socket: probe::packet_socket(),
         listeners: clump_agent::loopback_listeners(),
+        udp_buffer: probe::udp_buffer(),
         xdp: clump_os::xdp::probe(),
         user_namespace: probe::user_namespace(),
         tun_device: probe::tun_device(),

@@ -37,6 +37,7 @@ fn good() -> Facts {
         membarrier: Ok(true),
         packet_socket: Ok(()),
         listeners: Some(0),
+        udp_buffer: Ok(4 << 20),
         xdp: Ok(()),
         user_namespace: Ok(()),
         tun_device: Ok(()),
@@ -103,6 +104,16 @@ fn every_lack_says_what_it_means_and_how_to_end_it() {
         page.contains("cannot run here: kernel, sealed memory, pidfd, futex missing"),
         "{page}"
     );
+}
+
+#[test]
+fn small_socket_buffers_are_told_of_with_the_setting() {
+    let mut facts = good();
+    facts.udp_buffer = Ok(212_992);
+    is_degraded(&facts, "driver udp", "net.core.rmem_max=4194304");
+    assert!(finding(&facts, "driver udp").found.contains("208 KiB, and ask for 4 MiB"));
+    facts.udp_buffer = Err(refused("bind"));
+    is_degraded(&facts, "driver udp", "ip link set lo up");
 }
 
 #[test]

@@ -53,7 +53,7 @@ impl Default for UdpOptions {
             adaptive: true,
             gso_segments: udp::MAX_SEGMENTS,
             gso_bytes: udp::MAX_BYTES_V4,
-            buffer_bytes: 4 << 20,
+            buffer_bytes: udp::BUFFER_BYTES,
             connections: 0,
         }
     }

@@ -167,16 +167,16 @@ impl Account {
         self.consumption.on_consumed(payload);
     }
 
-    /// Records that the endpoint requests a report at that total.
-    pub(super) fn on_asked(&mut self, total: u64) {
-        self.consumption.on_asked(Some(total));
+    /// Returns its requests as far as they were consumed.
+    pub(super) fn consumption(&mut self) -> &mut Consumption<OwnedMessage> {
+        &mut self.consumption
     }
 
     /// Reports consumption to the endpoint, if that is due.
     #[inline]
     pub(super) fn report(&mut self, credit: u64, out: &mut impl ReplySink) {
         if let Some(total) = self.consumption.poll_report(credit) {
-            out.report(self.name, total);
+            out.report(self.name, [total, self.consumption.granted()]);
         }
     }
 

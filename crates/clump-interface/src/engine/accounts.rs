@@ -4,10 +4,15 @@ use super::account::Account;
 use super::request::{ReplySink, Request};
 use clump_onesided::Refusal;
 use clump_onesided::protocol::tell;
+use clump_proto::CreditPool;
 use clump_shm::geometry::ENDPOINTS;
 use clump_shm::name::Name;
 use std::collections::HashMap;
 use std::ops::{Index, IndexMut};
+
+/// Bytes of credit that an engine can grant beyond that of every requester: what one and a half
+/// paths of 10 Gb/s and 50 ms hold. Requests that it need not keep take no memory.
+const GRANTABLE: u64 = 96 << 20;
 
 /// Accounts of requesters, and which of them can go on.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ pub(super) struct Accounts {
     /// Senders of requests: ranks, and behind them the interfaces of all nodes.
     senders: u32,
     credit: u64,
+    /// Credit that can be granted beyond that.
+    pool: CreditPool,
     all: Vec<Account>,
     /// Accounts by rank and index: an endpoint that opens anew takes the place of the one before
     /// it.
@@ -59,6 +66,7 @@ impl Accounts {
             engine,
             senders,
             credit,
+            pool: CreditPool::new(GRANTABLE),
             all: Vec::new(),
             by_place: HashMap::new(),
             last: 0,
@@ -108,6 +116,7 @@ impl Accounts {
     pub(super) fn replace(&mut self, at: usize, name: Name) {
         let before = self.all[at].name;
         debug_assert_eq!((before.rank(), before.index()), (name.rank(), name.index()), "its place");
+        self.all[at].consumption().give_back(self.credit, &mut self.pool);
         self.all[at] = Account::new(name);
     }
 
@@ -201,6 +210,30 @@ impl Accounts {
     /// Returns an account in which a request has ended later.
     pub(super) fn next_moved(&mut self) -> Option<usize> {
         self.moved.pop()
+    }
+
+    /// Notes a credit request of an endpoint: it asks for a report once `total` bytes are consumed,
+    /// and for `wanted` bytes of credit. If there is less, requesters that do nothing give theirs
+    /// back.
+    pub(super) fn on_asked(
+        &mut self,
+        at: usize,
+        (total, wanted): (u64, u64),
+        out: &mut impl ReplySink,
+    ) {
+        let Self { all, pool, credit, .. } = self;
+        let granted = all[at].consumption().granted().max(*credit);
+        if pool.lacks(wanted, granted) {
+            for (_, other) in all.iter_mut().enumerate().filter(|(other, _)| *other != at) {
+                other.consumption().give_back_unused(*credit, pool);
+                other.report(*credit, out);
+            }
+        }
+        let consumption = all[at].consumption();
+        consumption.on_asked(Some(total));
+        consumption.grant(*credit, wanted, pool);
+        debug_assert!(consumption.granted() >= granted || granted == *credit, "it grew");
+        self.report(at, out);
     }
 
     /// Reports consumption to an endpoint, if that is due.

@@ -66,8 +66,9 @@ impl<'a> Request<'a> {
 pub trait ReplySink {
     /// Sends an answer. Returns false when there is no room now.
     fn answer(&mut self, answer: &Message<'_>) -> bool;
-    /// Reports to an endpoint the total bytes of its requests consumed.
-    fn report(&mut self, to: Name, consumed: u64);
+    /// Reports to an endpoint the total bytes of its requests consumed, and the credit granted to
+    /// it; 0: as before.
+    fn report(&mut self, to: Name, consumed: [u64; 2]);
     /// Sends a request of this interface to that of another node: its answer, or its return, is
     /// handed to the engine. Refused: the node is lost, or there is none of that number.
     fn ask(&mut self, node: u32, handler: u8, words: &[u64], payload: &[u8]) -> SendResult;
@@ -81,7 +82,7 @@ impl ReplySink for NoSink {
         false
     }
 
-    fn report(&mut self, _: Name, _: u64) {}
+    fn report(&mut self, _: Name, _: [u64; 2]) {}
 
     fn ask(&mut self, _: u32, _: u8, _: &[u64], _: &[u8]) -> SendResult {
         SendResult::Full

@@ -93,7 +93,7 @@ struct Answer {
 #[derive(Default)]
 struct Wire {
     answers: Vec<Answer>,
-    reports: Vec<(Name, u64)>,
+    reports: Vec<(Name, [u64; 2])>,
     asked: Vec<(u32, u8, Vec<u64>, Vec<u8>)>,
     ask_room: usize,
     /// Number of answers that find room before one does not; `None`: all do.
@@ -115,7 +115,7 @@ impl ReplySink for Wire {
         true
     }
 
-    fn report(&mut self, to: Name, consumed: u64) {
+    fn report(&mut self, to: Name, consumed: [u64; 2]) {
         self.reports.push((to, consumed));
     }
 
@@ -285,11 +285,28 @@ fn consumption_is_reported_by_itself_and_when_asked() {
     for _ in 0..due {
         send(&mut engine, &mut wire, ask::PUT, &[own(), 0, 0], &[1; 1000]);
     }
-    assert_eq!(wire.reports, [(asker(1), due * each)]);
-    engine.handle_credit_request(asker(1), (due + 1) * each, &mut wire);
+    assert_eq!(wire.reports, [(asker(1), [due * each, 0])]);
+    engine.handle_credit_request(asker(1), ((due + 1) * each, 0), &mut wire);
     assert_eq!(wire.reports.len(), 1);
     send(&mut engine, &mut wire, ask::PUT, &[own(), 0, 0], &[1; 1000]);
-    assert_eq!(wire.reports.last().unwrap().1, (due + 1) * each);
+    assert_eq!(wire.reports.last().unwrap().1, [(due + 1) * each, 0]);
+}
+
+#[test]
+fn credit_is_granted_and_comes_back_from_requesters_that_do_nothing() {
+    let (mut engine, mut wire) = (engine(), Wire::default());
+    let (all, total) = (96 << 20, u64::MAX);
+    for (asker_of, granted) in [(1, CREDIT + all), (2, 0), (2, CREDIT + all)] {
+        engine.handle_credit_request(asker(asker_of), (total, CREDIT + all), &mut wire);
+        let last = wire.reports.iter().rfind(|(to, _)| *to == asker(asker_of));
+        assert_eq!(last.map_or(0, |(_, words)| words[1]), granted, "{:?}", wire.reports);
+    }
+    assert!(wire.reports.contains(&(asker(1), [0, CREDIT])), "{:?}", wire.reports);
+    // An endpoint that opens anew leaves what its place had.
+    let anew = Name::new(asker(2).rank(), asker(2).index(), asker(2).generation() + 1);
+    give(&mut engine, &mut wire, anew, (add(), &[own(), 0, 1, 1]), &[]);
+    engine.handle_credit_request(asker(1), (total, CREDIT + all), &mut wire);
+    assert_eq!(wire.reports.last(), Some(&(asker(1), [0, CREDIT + all])));
 }
 
 #[test]

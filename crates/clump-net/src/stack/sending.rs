@@ -5,6 +5,7 @@ use super::Stack;
 use crate::connection::{Connection, PacketSink, SendTerms};
 use crate::flow::{Flow, FlowId, REQUEST_COST};
 use crate::message_part::{MessagePart, Progress};
+use crate::peer::Peer;
 use crate::tx_queue::{MAX_WAITING, PackedEnd, TxQueue};
 use clump_proto::Nanos;
 use clump_wire::frame::FrameKind;
@@ -156,6 +157,22 @@ impl Stack {
         self.push(now, peer, message, SendTerms { ordered, max_waiting })
     }
 
+    /// Sends the credit request of an endpoint that this stack relays for, and asks for as much
+    /// credit as the path to the peer holds.
+    #[cold]
+    pub fn relay_credit_request(
+        &mut self,
+        now: impl Fn() -> Nanos,
+        peer: u32,
+        ask: &Message<'_>,
+    ) -> SendResult {
+        debug_assert!(ask.kind == FrameKind::Ask, "other messages ask for nothing");
+        let wanted = self.peers.get(peer).and_then(Peer::open_connection).map_or(0, wanted_credit);
+        let words = [ask.words.first().copied().unwrap_or(0), wanted];
+        let words = if wanted == 0 { ask.words } else { &words };
+        self.relay(now, peer, &Message { words, ..*ask }, false)
+    }
+
     /// Sends the next fragment of a long message, all of it or nothing. `fragment`: the message,
     /// with the bytes of the fragment as its payload; true if it is ordered. `place`: the bytes of
     /// the whole payload, and the offset of the fragment.
@@ -261,6 +278,12 @@ impl Stack {
     }
 }
 
+/// Returns the credit that endpoints need to fill the path of a connection: what it holds, as much
+/// again while a report comes back, and both again, since reports come a quarter of it apart.
+fn wanted_credit(connection: &Connection) -> u64 {
+    4 * connection.channel().stats().on_path as u64
+}
+
 /// Requests a report of what the peer has consumed, and as much credit as the path holds bytes: the
 /// outstanding bytes may be too few for the peer to report by itself.
 #[cold]
@@ -271,9 +294,7 @@ fn request_credit(
     sink: &mut PacketSink<'_>,
 ) {
     if let Some(total) = flow.poll_credit_request() {
-        // What the path holds, as much again while a report comes back, and both again: reports
-        // come a quarter of the credit apart.
-        let wanted = 4 * connection.channel().stats().on_path as u64;
+        let wanted = wanted_credit(connection);
         let words = [total, wanted];
         let words = if wanted > flow.credit() { &words[..] } else { &words[..1] };
         let ask = Message::answer((FrameKind::Ask, 0), (flow.from, flow.to), (words, &[]));

@@ -2,10 +2,9 @@
 
 use super::{Pending, Target};
 use crate::error::{Refusal, Result, refused};
-use crate::get_window::MAX_AHEAD;
 use crate::request_payload::RequestPayload;
 use clump_onesided::protocol::{MAX_PIECE, ask, deposit_offset};
-use clump_onesided::{AnswerSink, AtomicOp, Word};
+use clump_onesided::{AnswerSink, AtomicOp, MAX_AHEAD, Word};
 use clump_os::clock;
 use clump_shm::cells::Cells;
 use clump_shm::export::SegmentName;

@@ -86,7 +86,7 @@ impl Endpoint {
             next_look: 0,
             renew: false,
             lanes: BTreeMap::new(),
-            requesters: Requesters::new(name),
+            requesters: Requesters::new(name, clump_transport::pool_of(1)),
             later: VecDeque::new(),
         }
     }

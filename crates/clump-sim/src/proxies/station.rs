@@ -10,6 +10,7 @@ use clump_shm::name::Name;
 use clump_shm::node::NodeMemory;
 use clump_transport::{
     Arrival, ProxyClient, ReplyOutlet, ReplyRoom, Requesters, Transport, Urgency, credit_bytes,
+    pool_of,
 };
 use clump_wire::frame::{FrameKind, Route};
 use clump_wire::{Message, SendResult};
@@ -62,7 +63,8 @@ impl Station {
         let client_rank = ProxyClientRank::open(memory, (rank, TAG), setting.dispatch, begin)?;
         let node = memory.node();
         let sends = setting.load == ProxyWorkload::Asks || node == 0;
-        let requesters = Requesters::new(client_rank.name.to_bits());
+        let requesters =
+            Requesters::new(client_rank.name.to_bits(), pool_of(setting.ranks as usize));
         let mut station = Self {
             rank,
             node,

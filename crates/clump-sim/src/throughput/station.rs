@@ -115,7 +115,7 @@ impl BenchRank {
             credit,
             flow: None,
             ping_flow: None,
-            requesters: Requesters::new(name_of(me, 1, 0)),
+            requesters: Requesters::new(name_of(me, 1, 0), clump_transport::pool_of(1)),
             progress: Progress::default(),
             payload: vec![5; LONG],
             sent_at: None,

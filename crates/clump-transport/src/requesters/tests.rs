@@ -55,6 +55,10 @@ impl ReplyOutlet for Network {
     }
 }
 
+fn requesters() -> Requesters {
+    Requesters::new(ME, crate::pool_of(1))
+}
+
 fn request(from: u64, kind: FrameKind, words: Vec<u64>, payload: usize) -> OwnedMessage {
     OwnedMessage {
         kind,
@@ -86,7 +90,7 @@ proptest! {
     /// and not at all once everything is closed.
     #[test]
     fn what_is_owed_arrives(steps in steps()) {
-        let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
+        let (mut requesters, mut network) = (requesters(), Network::default());
         let (mut sent, mut consumed) = (HashMap::<u64, Vec<u64>>::new(), HashMap::<u64, u64>::new());
         let mut next = 0;
         for step in steps {
@@ -137,7 +141,7 @@ proptest! {
 
 #[test]
 fn a_reply_that_nobody_takes_is_shown() {
-    let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
+    let (mut requesters, mut network) = (requesters(), Network::default());
     let queued = request(3, FrameKind::Short, vec![1], 0);
     let mut words = Words::default();
     words[0] = 9;
@@ -155,7 +159,7 @@ fn a_reply_that_nobody_takes_is_shown() {
 
 #[test]
 fn messages_are_told_apart() {
-    let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
+    let (mut requesters, mut network) = (requesters(), Network::default());
     let mut message = request(3, FrameKind::Returned, vec![1], 0);
     let answer = requesters.admit(&mut network, &message.message(), true);
     assert!(matches!(answer, Arrival::Answer), "{answer:?}");
@@ -172,7 +176,7 @@ fn a_long_latency_is_no_gap_credit_follows_what_is_hidden() {
     // A request of 1 KiB each microsecond, each due a millisecond later: a MiB is hidden at a time.
     const BYTES: usize = 1024;
     const LATENCY: usize = 1_000;
-    let (mut requesters, mut network) = (Requesters::new(ME), Network::default());
+    let (mut requesters, mut network) = (requesters(), Network::default());
     let cost = REQUEST_COST + BYTES as u64;
     let (mut sent, mut due, mut sent_last) = (0, std::collections::VecDeque::new(), 0);
     for now in 0..20 * LATENCY {
@@ -193,4 +197,29 @@ fn a_long_latency_is_no_gap_credit_follows_what_is_hidden() {
     }
     assert_eq!(sent_last, LATENCY as u64, "one each microsecond, as without a latency");
     assert!(network.granted <= 4 << 20, "and no more than that takes: {}", network.granted);
+}
+
+/// Has the endpoint `from` ask for credit; returns what it is told.
+fn ask(requesters: &mut Requesters, network: &mut Network, from: u64, wanted: u64) -> u64 {
+    let mut asked = request(from, FrameKind::Ask, vec![u64::MAX, wanted], 0);
+    asked.reply = true;
+    network.granted = 0;
+    assert!(matches!(requesters.admit(network, &asked.message(), false), Arrival::Done));
+    network.granted
+}
+
+#[test]
+fn the_endpoints_of_a_rank_grant_out_of_one_pool_and_give_it_back() {
+    let pool = crate::pool_of(8); // 48 MiB
+    let all = CREDIT + (48 << 20);
+    let endpoint = || Requesters::new(ME, pool.clone());
+    let (mut first, mut second, mut network) = (endpoint(), endpoint(), Network::default());
+    assert_eq!(ask(&mut first, &mut network, 3, 2 * all), all, "all that the rank has");
+    assert_eq!(ask(&mut second, &mut network, 4, all), 0, "no other endpoint has any");
+    assert_eq!(ask(&mut first, &mut network, 5, all), 0, "a first chance");
+    // The other has done nothing since: it is told, and the asker gets what it gave.
+    assert_eq!(ask(&mut first, &mut network, 5, all), all);
+    assert_eq!(network.reports.len(), 2, "{:?}", network.reports);
+    first.close(&mut network);
+    assert_eq!(ask(&mut second, &mut network, 4, all), all, "a closed endpoint leaves its own");
 }

@@ -44,7 +44,7 @@ impl ReplySink for Post<'_> {
         room
     }
 
-    fn report(&mut self, _to: Name, _consumed: u64) {}
+    fn report(&mut self, _to: Name, _consumed: [u64; 2]) {}
 
     fn ask(&mut self, _: u32, _: u8, _: &[u64], _: &[u8]) -> SendResult {
         SendResult::Refused(Reason::PeerLost)

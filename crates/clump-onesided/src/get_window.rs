@@ -7,9 +7,9 @@
 //! channels do not help: that to the node is hardly used, and its own of the way back is far away.
 
 /// Least number of fragments in flight: 256 KiB, what a path of 10 Gb/s and 200 us holds.
-pub(crate) const MIN_AHEAD: u32 = 16;
+pub const MIN_AHEAD: u32 = 16;
 /// Most of them: 64 MiB, what a path of 10 Gb/s and 50 ms holds.
-pub(crate) const MAX_AHEAD: u32 = 4096;
+pub const MAX_AHEAD: u32 = 4096;
 /// Multiples of the least time up to which the window grows, and from which it shrinks.
 const GROWS_TO: u64 = 2;
 const SHRINKS_FROM: u64 = 4;
@@ -19,7 +19,7 @@ const LONGER: u64 = 8;
 
 /// Window of the gets of one thread from one node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct GetWindow {
+pub struct GetWindow {
     ahead: u32,
     /// Least time of a fragment from its request to its end, ns; 0: none has ended.
     least_ns: u64,
@@ -33,14 +33,14 @@ impl Default for GetWindow {
 
 impl GetWindow {
     /// Returns the number of fragments that may be in flight.
-    pub(crate) fn ahead(self) -> usize {
+    pub fn ahead(self) -> usize {
         debug_assert!((MIN_AHEAD..=MAX_AHEAD).contains(&self.ahead), "a window has bounds");
         self.ahead as usize
     }
 
     /// Notes that a fragment has ended so many nanoseconds after its request: the `first` of a get
     /// or a later one. `others` were in flight with it.
-    pub(crate) fn on_end(&mut self, took_ns: u64, first: bool, others: usize) {
+    pub fn on_end(&mut self, took_ns: u64, first: bool, others: usize) {
         let took_ns = took_ns.max(1);
         let known_ns = if self.least_ns == 0 { took_ns } else { self.least_ns };
         let longer_ns = if first { took_ns.saturating_sub(known_ns) / LONGER } else { 0 };
