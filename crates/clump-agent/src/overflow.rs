@@ -26,6 +26,7 @@ impl Overflow {
             (count > 0).then_some((id, count))
         });
         let (id, count) = { dropped }.next()?;
+        debug_assert!(count > 0 && node.rank(id).is_some(), "of this node");
         self.0 = true;
         notice(&name(node, id), count, probe::udp_buffer().ok()?)
     }
@@ -33,7 +34,9 @@ impl Overflow {
 
 /// Returns the notice, if sockets get `buffer` bytes and that is less than they ask for.
 fn notice(this: &str, count: u64, buffer: usize) -> Option<String> {
+    debug_assert!(count > 0, "nothing was dropped");
     let (kib, asked) = (buffer >> 10, udp::BUFFER_BYTES);
+    debug_assert!(asked >> 10 > 0, "in KiB");
     (buffer < asked).then(|| {
         format!(
             "the system dropped {count} packets to {this}, whose receive buffer was full: sockets here get {kib} KiB of \

@@ -49,8 +49,8 @@ pub fn limits() -> Limits {
 }
 
 /// Returns the bytes of the buffer that a UDP socket of this process gets when it asks for
-/// [`udp::BUFFER_BYTES`]: less where `net.core.rmem_max` or `wmem_max` is less and the process has no
-/// privilege to exceed them.
+/// [`udp::BUFFER_BYTES`]: less where `net.core.rmem_max` or `wmem_max` is less and the process has
+/// no privilege to exceed them.
 ///
 /// # Errors
 /// No socket can be opened.

@@ -100,8 +100,8 @@ pub struct Prepared {
     pub send_buffer: usize,
 }
 
-/// Bytes that clump's sockets ask for as receive and as send buffer; the kernel doubles them for its
-/// bookkeeping.
+/// Bytes that clump's sockets ask for as receive and as send buffer; the kernel doubles them for
+/// its bookkeeping.
 pub const BUFFER_BYTES: usize = 4 << 20;
 
 /// Makes `socket` not block, never fragment (DF, ignoring learned path MTUs: the protocol probes

@@ -4,15 +4,21 @@
 //! at its maximum, a packet costs a comparison.
 
 mod drain;
+mod growth;
+mod rivals;
 mod round;
 mod standing;
+mod tolerance;
 
 use crate::time::{Ticks, nanos};
 use crate::{Config, Nanos};
 use drain::Drain;
+use growth::{CalmRound, Growth};
+use rivals::{Contested, Rivals};
 pub(crate) use round::{Cut, RoundEnd, Sample};
 use round::{RoundSamples, SHORT_PATH};
 use standing::{Standing, StandingDelay};
+use tolerance::{MIN_WINDOW, Tolerance};
 
 /// Multiplicative decrease by delay: Swift (SIGCOMM 2020), algorithm 1, beta.
 const DELAY_SHARE: f64 = 0.8;
@@ -22,41 +28,24 @@ const MAX_CUT: f64 = 0.5;
 const MARK_SHIFT: u32 = 4;
 /// Unit in which shares of marks are counted, so that rounds without any need no floating point.
 const WHOLE: u32 = 1 << 16;
-/// Least window, RFC 6928, 2: ten packets of 1460 bytes.
-const MIN_WINDOW: usize = 14_600;
-/// Window below which more delay is tolerated, by the root of the window as in Swift, 3.5:
-/// otherwise a sender with a small window would keep it, for the least delay of fewer packets is
-/// higher (ADR 12).
-const SMALL_WINDOW: usize = 64 << 10;
-/// Additional delay tolerated at [`MIN_WINDOW`], as a share of the target.
-const SMALL_SHARE: f64 = 0.5;
 /// Least decrease by delay where a round trip is much longer than queues: otherwise senders that
 /// share such a path would come to equal windows in thousands of round trips.
 const MIN_FAR_CUT: f64 = 1.0 / 16.0;
 /// Rounds in a row with high delay that count as congestion: one alone is a peer that computed (ADR
 /// 12).
 const HIGH_ROUNDS: u32 = 2;
-/// Rounds of growth in a row after which the step doubles.
-const ACTIVE_AFTER: u32 = 4;
-const MAX_DOUBLINGS: u32 = 16;
-/// Time in which a window grows by a unit at least.
-const GROWTH_TIME: Nanos = 400_000;
+/// Multiples of the tolerated delay, and of the time that the least window takes on the path, from
+/// which on a queue behind that window is mostly others'.
+const OTHERS_QUEUE: Nanos = 4;
 /// Rounds with half a window after which its effect is seen: the first was sent before. On a short
 /// path others that share the queue need more of them to answer.
 const FAR_ROUNDS: u32 = 2;
 const NEAR_ROUNDS: u32 = 32;
-/// Rounds in a row with next to no queue after which the path is not full.
-const EMPTY_ROUNDS: u32 = 2;
 /// Least number of units over which loss is judged.
 const JUDGED_UNITS: u32 = 32;
 /// Divisor of the units that may be lost without congestion: a tenth, as long as delay is low and
 /// marks are absent (ADR 12).
 const TOLERATED_LOSS: u32 = 10;
-/// Delay tolerated for noise, of the mean by which round trips in turn differ, where a round has
-/// this many samples or fewer. The least of four sums of two evenly distributed delays is above 2.4
-/// times that mean once in 50.
-const NOISE_SHARE: f64 = 2.0;
-const NOISY_SAMPLES: f64 = 4.0;
 /// Rounds without any sign of congestion after which pacing ends.
 const CALM_AFTER: u32 = 16;
 
@@ -70,12 +59,11 @@ pub(crate) struct CongestionControl {
     /// Bytes that may be in flight beside those that the path itself holds, and the latter.
     near: usize,
     on_path: usize,
-    /// Bytes that arrived in the last round, in a least round trip; those before the window was
-    /// made smaller, and the time of that.
+    /// Bytes that arrived in the last round, in a least round trip.
     carried: usize,
-    ceiling: usize,
+    /// Time at which the window was last made smaller.
     cut_at: Ticks,
-    target: Nanos,
+    tolerance: Tolerance,
     /// Length of the longest unit so far.
     unit: usize,
     /// The round ends when a packet sent after this has arrived.
@@ -83,19 +71,10 @@ pub(crate) struct CongestionControl {
     round: RoundSamples,
     /// Least round trip at the last sample.
     least: Nanos,
-    /// Delay that comes and goes, smoothed, by the number of samples of a round.
-    noise: Nanos,
     standing: StandingDelay,
+    rivals: Rivals,
     high_rounds: u32,
-    /// Rounds in a row in which the window grew beyond the threshold.
-    calm_rounds: u32,
-    /// Window that last filled the path, rounds in a row without a queue, and those of them in
-    /// which the window was larger than that.
-    saturated: usize,
-    /// True if it has grown since it was made smaller.
-    grew: bool,
-    empty_rounds: u32,
-    ramp: u32,
+    growth: Growth,
     /// The most that the path has carried, slowly forgotten.
     highest: usize,
     /// Smoothed share of marked packets, of `WHOLE`: RFC 8257, 4.2 (alpha).
@@ -118,21 +97,16 @@ impl CongestionControl {
             near: config.near_window_bytes,
             on_path: 0,
             carried: 0,
-            ceiling: 0,
             cut_at: 0,
-            target: config.delay_target,
+            tolerance: Tolerance::new(config.delay_target),
             unit: 0,
             began: 0,
             round: RoundSamples::NEW,
             least: 0,
-            noise: 0,
             standing: StandingDelay::default(),
+            rivals: Rivals::default(),
             high_rounds: 0,
-            calm_rounds: 0,
-            saturated: 0,
-            grew: false,
-            empty_rounds: 0,
-            ramp: 0,
+            growth: Growth::default(),
             highest: 0,
             marked: WHOLE,
             judged: 0,
@@ -214,16 +188,19 @@ impl CongestionControl {
     /// Learns from the bytes that arrived in a round of so many nanoseconds how many the path
     /// itself holds: those are in no socket and no cache.
     fn measure_path(&mut self, round: Nanos) {
-        if self.least <= SHORT_PATH {
+        // What lies in a queue of rivals lies on the path.
+        let rivals = self.rivals.are_here();
+        let least = if rivals { self.round.round_trip.max(self.least) } else { self.least };
+        if least <= SHORT_PATH {
             self.on_path -= self.on_path.div_ceil(8); // round trips are many
             return;
         }
-        let length = self.least - SHORT_PATH;
+        let length = least - SHORT_PATH;
         let of = |time| {
             (self.round.bytes as u128 * u128::from(time) / u128::from(round.max(1))) as usize
         };
         let held = of(length);
-        self.carried = of(self.least);
+        self.carried = of(least);
         self.highest = (self.highest - self.highest / 512).max(self.carried);
         // A round in which little was sent says nothing about what the path holds.
         let kept = if self.round.used { self.on_path - self.on_path / 8 } else { self.on_path };
@@ -247,32 +224,34 @@ impl CongestionControl {
         debug_assert!(!self.drain.is_on(), "a round of a drain tells nothing");
         let (units, marks) = (self.round.units, self.round.marks.min(self.round.units));
         self.measure_path(nanos(now.saturating_sub(self.began)));
-        self.measure_noise();
-        let target = self.target_now() + self.noise;
-        debug_assert!(target >= self.target, "a small window tolerates more");
+        self.tolerance.take_noise(&self.round, self.least);
+        if self.rivals.are_here() {
+            return self.contend(now);
+        }
+        let target = self.tolerance.of(self.window, self.least);
         let high = self.round.delay().is_some_and(|delay| delay > target);
         self.high_rounds = if high { self.high_rounds + 1 } else { 0 };
         self.judged += units;
-        // A queue that overflows stays as long as it is with half a window too.
-        let overflows = self.lost * TOLERATED_LOSS > self.judged;
-        if !high {
-            self.standing.on_low();
-        } else if overflows || self.least <= SHORT_PATH {
-            self.standing.forget();
-        } else {
-            let rounds = if self.is_short() { NEAR_ROUNDS } else { FAR_ROUNDS };
-            match self.standing.on_high(self.window, self.round.queueing, rounds) {
-                Standing::Unknown => {}
-                Standing::Awaited if self.is_short() => {}
-                Standing::Awaited => self.high_rounds = 0,
-                Standing::NotOurs(window) => return Some(self.restore(now, window)),
+        let standing = self.judge_standing(high);
+        let contests = match standing {
+            Standing::NotOurs(_) => self.rivals.on_standing(now, self.least, self.fair_window()),
+            _ => {
+                let queue = self.queue_of_others(target);
+                self.rivals.on_round(now, queue, self.least, self.fair_window())
             }
+        };
+        if contests {
+            self.begin_contest(now, standing);
+            return None;
+        }
+        if let Standing::NotOurs(window) = standing {
+            return Some(self.restore(now, window));
         }
         let cut = self.judge(units, marks, target);
         match cut {
             Some((cut, share)) => self.shrink(now, cut, share),
             None if self.round.used && !high => self.grow(),
-            None => self.calm_rounds = 0,
+            None => self.growth.note_still(),
         }
         if cut.is_none() && !high {
             self.limited = self.limited.saturating_sub(1);
@@ -285,19 +264,78 @@ impl CongestionControl {
         cut.map(|(cut, _)| RoundEnd::Cut(cut))
     }
 
-    /// Smooths the noise of a round. The least of few samples is far above the least of all, that
-    /// of many is not.
-    fn measure_noise(&mut self) {
-        if self.is_short() {
-            // Of senders that share a short path, the one that tolerates more gets the shares of
-            // others, and noise of half a round trip costs next to nothing there.
-            self.noise = 0;
-            return;
+    /// Returns the queue of a round behind the least window, and that of which its own can be only
+    /// a small part.
+    fn queue_of_others(&self, target: Nanos) -> Option<(Nanos, Nanos)> {
+        if self.window > 2 * self.least_window() || !self.round.used {
+            return None;
         }
-        let Some((noise, samples)) = self.round.noise() else { return };
-        let weight = (NOISY_SAMPLES / f64::from(samples)).sqrt().min(1.0);
-        let noise = (NOISE_SHARE * weight * noise as f64) as Nanos;
-        self.noise = self.noise - self.noise / 4 + noise / 4;
+        let own = self.window as u128 * u128::from(self.least) / self.highest.max(1) as u128;
+        let ours = target.max(Nanos::try_from(own).unwrap_or(Nanos::MAX));
+        Some((self.round.delay()?, OTHERS_QUEUE.saturating_mul(ours)))
+    }
+
+    /// Returns half of what the path with its queue holds at the most that it has carried: the fair
+    /// window beside one rival.
+    fn fair_window(&self) -> usize {
+        let (now, least) = (self.round.round_trip, self.least.max(1));
+        let holds = self.highest as u128 * u128::from(now) / u128::from(least);
+        usize::try_from(holds / 2).unwrap_or(usize::MAX).min(self.most)
+    }
+
+    /// Ends a round beside rivals: the window goes by loss.
+    #[cold]
+    fn contend(&mut self, now: Ticks) -> Option<RoundEnd> {
+        // RFC 3168: a mark is as good as a loss.
+        let lost = std::mem::take(&mut self.lost) > 0 || self.round.marks > 0;
+        self.judged = 0;
+        let low = self.tolerance.of(self.window, self.least);
+        let (round, window) = (&self.round, self.window);
+        let next = self.rivals.end_round(now, (window, round.used), (round.round_trip, low), lost);
+        let (Contested::Window(window) | Contested::Over(window)) = next;
+        if lost {
+            self.cut_at = now;
+            self.limited = CALM_AFTER;
+        }
+        let most = self.most.min(self.near + self.beyond_ends()).max(self.least_window());
+        self.window = window.clamp(self.least_window(), most);
+        if matches!(next, Contested::Over(_)) {
+            (self.threshold, self.high_rounds) = (self.window, 0);
+            self.growth.on_cut(self.window, 0);
+            self.standing.forget();
+            self.drain.postpone(now);
+        }
+        lost.then_some(RoundEnd::Cut(Cut::Loss))
+    }
+
+    /// Judges delay that does not fall with the window; `high`: it is high in this round.
+    fn judge_standing(&mut self, high: bool) -> Standing {
+        // A queue that overflows stays as long as it is with half a window too.
+        let overflows = self.lost * TOLERATED_LOSS > self.judged;
+        if !high {
+            self.standing.on_low();
+            return Standing::Unknown;
+        }
+        if overflows || self.least <= SHORT_PATH {
+            self.standing.forget();
+            return Standing::Unknown;
+        }
+        let rounds = if self.is_short() { NEAR_ROUNDS } else { FAR_ROUNDS };
+        let standing = self.standing.on_high(self.window, self.round.queueing, rounds);
+        if standing == Standing::Awaited && !self.is_short() {
+            self.high_rounds = 0;
+        }
+        standing
+    }
+
+    /// Begins a contest with rivals, from the window before it was made smaller for their queue.
+    #[cold]
+    fn begin_contest(&mut self, now: Ticks, standing: Standing) {
+        debug_assert!(self.rivals.are_here(), "there are some");
+        if let Standing::NotOurs(window) = standing {
+            self.window = window;
+        }
+        (self.cut_at, self.lost, self.judged, self.before) = (now, 0, 0, None);
     }
 
     /// Takes back what was done about a delay that is not the sender's.
@@ -308,26 +346,10 @@ impl CongestionControl {
         // As many bytes in a time as before, as far as a step of slow start goes.
         let more = window as u64 * longer.saturating_sub(self.least) / self.least.max(1);
         let window = window + window.min(usize::try_from(more).unwrap_or(usize::MAX));
-        (self.window, self.saturated, self.high_rounds) = (window.min(self.most), 0, 0);
+        self.growth.forget_saturation();
+        (self.window, self.high_rounds) = (window.min(self.most), 0);
         self.drain.postpone(now);
         RoundEnd::Longer(longer)
-    }
-
-    /// Returns the delay that is tolerated with this window.
-    fn target_now(&self) -> Nanos {
-        if self.is_far() {
-            // By the root of the window too: of senders that share a path, those with more make
-            // room first. On shorter paths cuts alone do that, for they are larger there.
-            let share = (SMALL_WINDOW as f64 / self.window as f64).sqrt().min(SMALL_SHARE);
-            return self.target + (self.target as f64 * share) as Nanos;
-        }
-        if self.window >= SMALL_WINDOW {
-            return self.target;
-        }
-        let inverse = |window: usize| 1.0 / (window as f64).sqrt();
-        let (least, most) = (inverse(SMALL_WINDOW), inverse(MIN_WINDOW));
-        let smallness = ((inverse(self.window) - least) / (most - least)).min(1.0);
-        self.target + (self.target as f64 * SMALL_SHARE * smallness) as Nanos
     }
 
     /// Returns the reason and the share by which to make the window smaller, if there is one.
@@ -366,73 +388,51 @@ impl CongestionControl {
     fn shrink(&mut self, now: Ticks, cut: Cut, share: f64) {
         debug_assert!((0.0..=MAX_CUT).contains(&share), "half of it at most");
         let mut window = (self.window as f64 * (1.0 - share)) as usize;
-        // Of cuts one after the other the first tells how much filled the path.
-        let filled = if self.grew { 0 } else { self.saturated };
-        self.grew = false;
-        (self.saturated, self.empty_rounds, self.ramp) = (self.window.max(filled), 0, 0);
-        (self.cut_at, self.ceiling) = (now, 0);
+        let mut ceiling = 0;
         if self.is_far() && cut != Cut::Delay {
             // What arrived in a round is what the path carries, and known well where it holds much.
-            self.ceiling = self.carried.min(self.window);
-            window = window.max(self.ceiling - self.ceiling / 8);
+            ceiling = self.carried.min(self.window);
+            window = window.max(ceiling - ceiling / 8);
         }
+        self.growth.on_cut(self.window, ceiling);
+        self.cut_at = now;
         self.window = window.max(self.least_window());
         self.threshold = self.window;
         self.limited = CALM_AFTER;
-        self.calm_rounds = 0;
     }
 
     fn grow(&mut self) {
-        self.grew = true;
-        let step = if self.window < self.threshold { self.window } else { self.step() };
+        self.growth.note_grown();
+        let round = CalmRound {
+            window: self.window,
+            unit: self.unit,
+            least: self.least,
+            is_short: self.is_short(),
+            is_far: self.is_far(),
+            is_empty: self.is_empty(),
+            highest: self.highest,
+        };
+        let doubles = self.window < self.threshold;
+        let step = if doubles { self.window } else { self.growth.step(round) };
         debug_assert!(step > 0, "a window that was in use grows");
         let most = self.most.min(self.near + self.beyond_ends());
         let grown = (self.window + step).min(most.max(self.least_window()));
         self.window = self.window.max(grown);
     }
 
-    /// Returns the growth of a round beyond the threshold: a unit, and twice as much every round
-    /// once that has changed nothing for some (TIMELY, SIGCOMM 2015, 4.3: hyperactive increase).
-    fn step(&mut self) -> usize {
-        if self.window < self.ceiling {
-            // As much as the path carried before (binary increase: Xu et al., INFOCOM 2004).
-            return ((self.ceiling - self.window) / 2).max(self.unit);
-        }
-        if self.is_short() {
-            return self.unit; // rounds are many
-        }
-        self.calm_rounds += 1;
-        self.empty_rounds = if self.is_empty() { self.empty_rounds + 1 } else { 0 };
-        let beyond = self.window > self.saturated + self.saturated / 16;
-        self.ramp = if beyond && self.empty_rounds > EMPTY_ROUNDS { self.ramp + 1 } else { 0 };
-        if self.ramp > 0 {
-            // More than last filled the path leaves it empty: it carries more than then.
-            let halvings = if self.window < self.highest / 2 { 0 } else { 4 - self.ramp.min(3) };
-            return (self.window >> halvings).max(self.unit);
-        }
-        let most = if self.is_far() { self.window / 32 } else { self.window / 8 };
-        let doublings = self.calm_rounds.saturating_sub(ACTIVE_AFTER).min(MAX_DOUBLINGS);
-        let doublings = if self.empty_rounds > EMPTY_ROUNDS { MAX_DOUBLINGS } else { doublings };
-        // As much in a time as over a short path: senders that share a long one come to equal
-        // windows by what they grow by regardless of those.
-        let base = self.unit * (self.least / GROWTH_TIME).max(1) as usize;
-        // A bound in proportion to the window would keep what is unequal so.
-        (base << doublings).min(most.max(base)).min(self.window / 2).max(self.unit)
-    }
-
     /// Returns true if next to nothing queued in this round.
     fn is_empty(&self) -> bool {
-        self.round.delay().is_some_and(|delay| delay <= self.target / 4 + self.noise)
+        self.round.delay().is_some_and(|delay| self.tolerance.is_empty(delay))
     }
 
     /// Returns true if a round trip may be one of queues.
     fn is_short(&self) -> bool {
-        self.least <= 2 * self.target
+        self.tolerance.is_short(self.least)
     }
 
     /// Returns true if a round trip is much longer than the queues that count as congestion.
     fn is_far(&self) -> bool {
-        self.least > 4 * self.target
+        self.tolerance.is_far(self.least)
     }
 
     /// Returns the least window. RFC 9002, 7.2: two units, so that one is in flight while another
@@ -448,7 +448,7 @@ impl CongestionControl {
     pub(crate) fn on_lost(&mut self, (units, sent): (u32, Ticks), in_vain: u32) -> Option<Cut> {
         // RFC 6582, 3.2, step 1: what was sent before the window was made smaller says nothing
         // about that which it is now.
-        if sent >= self.cut_at || self.is_short() {
+        if sent >= self.cut_at || (self.is_short() && !self.rivals.are_here()) {
             self.lost += units;
         }
         // RFC 9002, 7.6: after two silences and loss confirmed, nothing known about the path holds.

@@ -57,7 +57,7 @@ pub struct Consumption<K> {
     reported: u64,
     /// Bytes that the requester may leave unconsumed, if it was told: as many as all, or more.
     granted: u64,
-    /// What was consumed when credit last ran short.
+    /// Bytes consumed when credit last ran short.
     at_shortage: Option<u64>,
     /// The total at which the requester asked for a report.
     asked: Option<u64>,

@@ -249,6 +249,17 @@ mod tests {
     }
 
     #[test]
+    fn beside_a_stream_of_cubic_neither_starves() {
+        let paths = paths_of(include_str!("../plans/beside-cubic.toml"));
+        for path in first_of(2, &paths) {
+            let report = try_path(path, false).unwrap();
+            let tcp = report.tcp_share().unwrap();
+            assert!((0.3..=1.7).contains(&tcp), "TCP has {tcp} of a fair share: {report:?}");
+            assert!(report.tcp_bytes_per_s.unwrap() + report.goodput_bytes_per_s > 0.9 * 113e6);
+        }
+    }
+
+    #[test]
     fn a_short_message_beside_long_ones_waits_for_the_path_and_its_queue() {
         let paths = paths_of(include_str!("../plans/short-beside-long.toml"));
         for path in first_of(2, &paths) {

@@ -117,6 +117,7 @@ impl Accounts {
         let before = self.all[at].name;
         debug_assert_eq!((before.rank(), before.index()), (name.rank(), name.index()), "its place");
         self.all[at].consumption().give_back(self.credit, &mut self.pool);
+        debug_assert!(self.pool.left() <= GRANTABLE, "no more comes back than was taken");
         self.all[at] = Account::new(name);
     }
 
@@ -221,6 +222,7 @@ impl Accounts {
         (total, wanted): (u64, u64),
         out: &mut impl ReplySink,
     ) {
+        debug_assert!(at < self.all.len(), "accounts stay");
         let Self { all, pool, credit, .. } = self;
         let granted = all[at].consumption().granted().max(*credit);
         if pool.lacks(wanted, granted) {

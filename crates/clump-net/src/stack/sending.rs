@@ -154,23 +154,16 @@ impl Stack {
         ordered: bool,
     ) -> SendResult {
         let max_waiting = if message.reply { 2 * MAX_WAITING } else { MAX_WAITING };
-        self.push(now, peer, message, SendTerms { ordered, max_waiting })
-    }
-
-    /// Sends the credit request of an endpoint that this stack relays for, and asks for as much
-    /// credit as the path to the peer holds.
-    #[cold]
-    pub fn relay_credit_request(
-        &mut self,
-        now: impl Fn() -> Nanos,
-        peer: u32,
-        ask: &Message<'_>,
-    ) -> SendResult {
-        debug_assert!(ask.kind == FrameKind::Ask, "other messages ask for nothing");
-        let wanted = self.peers.get(peer).and_then(Peer::open_connection).map_or(0, wanted_credit);
-        let words = [ask.words.first().copied().unwrap_or(0), wanted];
-        let words = if wanted == 0 { ask.words } else { &words };
-        self.relay(now, peer, &Message { words, ..*ask }, false)
+        let terms = SendTerms { ordered, max_waiting };
+        let mut words = [0; 2];
+        let message = &match message.kind {
+            FrameKind::Ask => {
+                let connection = self.peers.get(peer).and_then(Peer::open_connection);
+                with_wanted_credit(connection, message, &mut words)
+            }
+            _ => *message,
+        };
+        self.push(now, peer, message, terms)
     }
 
     /// Sends the next fragment of a long message, all of it or nothing. `fragment`: the message,
@@ -276,6 +269,20 @@ impl Stack {
         let connection = self.peers.get(peer)?.open_connection()?;
         Some(connection.queue())
     }
+}
+
+/// Returns the credit request of an endpoint that a stack relays for, with the credit that its path
+/// to the peer needs, if any.
+#[cold]
+fn with_wanted_credit<'a>(
+    connection: Option<&Connection>,
+    ask: &Message<'a>,
+    words: &'a mut [u64; 2],
+) -> Message<'a> {
+    debug_assert!(ask.kind == FrameKind::Ask, "other messages ask for nothing");
+    let wanted = connection.map_or(0, wanted_credit);
+    *words = [ask.words.first().copied().unwrap_or(0), wanted];
+    Message { words: if wanted == 0 { ask.words } else { words }, ..*ask }
 }
 
 /// Returns the credit that endpoints need to fill the path of a connection: what it holds, as much

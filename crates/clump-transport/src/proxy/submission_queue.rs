@@ -236,13 +236,7 @@ impl SubmissionQueue {
     fn send(&mut self, wire: &mut Wire<'_, impl Clock>, forward: &Forward<'_>) -> TakeResult {
         let message = &forward.message;
         let peer = self.routes.stack_of(message.route.to);
-        let now = || wire.clock.ticked_ns();
-        let sent = if message.kind == FrameKind::Ask {
-            wire.stack.relay_credit_request(now, peer, message)
-        } else {
-            wire.stack.relay(now, peer, message, forward.ordered)
-        };
-        match sent {
+        match wire.stack.relay(|| wire.clock.ticked_ns(), peer, message, forward.ordered) {
             SendResult::Sent => TakeResult::Yes,
             SendResult::Full => TakeResult::NoRoom,
             SendResult::Refused(why) => {
