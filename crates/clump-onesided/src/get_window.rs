@@ -23,11 +23,14 @@ pub struct GetWindow {
     ahead: u32,
     /// Least time of a fragment from its request to its end, ns; 0: none has ended.
     least_ns: u64,
+    /// Fragments in flight that were requested before the window last shrank: how long they take
+    /// says nothing about what it is now.
+    before: u32,
 }
 
 impl Default for GetWindow {
     fn default() -> Self {
-        Self { ahead: MIN_AHEAD, least_ns: 0 }
+        Self { ahead: MIN_AHEAD, least_ns: 0, before: 0 }
     }
 }
 
@@ -45,12 +48,17 @@ impl GetWindow {
         let known_ns = if self.least_ns == 0 { took_ns } else { self.least_ns };
         let longer_ns = if first { took_ns.saturating_sub(known_ns) / LONGER } else { 0 };
         self.least_ns = (known_ns + longer_ns).min(took_ns);
+        if self.before > 0 {
+            self.before -= 1;
+            return;
+        }
         // A window that is not in use says nothing about a larger one.
         let used = others + 1 >= self.ahead() / 2;
         if used && took_ns <= GROWS_TO * self.least_ns {
             self.ahead = (self.ahead + 1).min(MAX_AHEAD);
         } else if took_ns > SHRINKS_FROM * self.least_ns {
-            self.ahead = (self.ahead - 1).max(MIN_AHEAD);
+            self.ahead = (self.ahead - self.ahead / 8).max(MIN_AHEAD);
+            self.before = others as u32;
         }
         debug_assert!(self.least_ns <= took_ns, "the least of all");
     }
@@ -106,6 +114,17 @@ mod tests {
     }
 
     #[test]
+    fn fragments_in_flight_make_a_window_smaller_once() {
+        let mut window = GetWindow { ahead: 256, least_ns: 1000, before: 0 };
+        for left in (0..256).rev() {
+            window.on_end(5000, false, left);
+        }
+        assert_eq!(window.ahead(), 224);
+        window.on_end(5000, false, 223);
+        assert_eq!(window.ahead(), 196);
+    }
+
+    #[test]
     fn a_window_shrinks_where_fragments_wait_and_never_leaves_its_bounds() {
         let mut window = GetWindow::default();
         for _ in 0..10_000 {
@@ -120,9 +139,13 @@ mod tests {
         for _ in 0..100 {
             alone.on_end(1000, true, 0);
         }
-        assert_eq!(alone, GetWindow { ahead: MIN_AHEAD, least_ns: 1000 }, "it was not in use");
+        assert_eq!(
+            alone,
+            GetWindow { ahead: MIN_AHEAD, least_ns: 1000, before: 0 },
+            "it was not in use"
+        );
         // The path has become ten times as long for good: that is its least time in the end.
-        let mut longer = GetWindow { ahead: 64, least_ns: 1000 };
+        let mut longer = GetWindow { ahead: 64, least_ns: 1000, before: 0 };
         longer.on_end(10_000, false, 64);
         assert_eq!(longer.least_ns, 1000, "it may have waited for others");
         (0..100).for_each(|_| longer.on_end(10_000, true, 64));

@@ -39,6 +39,7 @@ pub fn instrument() -> Instrument {
             };
             figure("mediums", Some(Goal::AtLeast(least)));
             figure("longs", Some(Goal::AtLeast(least)));
+            figure("gets", Some(Goal::AtLeast(least)));
             figure("least-share", Some(Goal::AtLeast(0.8)));
             figure("most-share", Some(Goal::AtMost(1.2)));
         }
@@ -86,6 +87,7 @@ pub fn report(root: &Path) -> Result<Value> {
         let figures = json!({
             "mediums": share("/goodput_bytes_per_s"),
             "longs": share("/long_bytes_per_s"),
+            "gets": share("/gets_bytes_per_s"),
             "least-share": number("/incast_shares/0"),
             "most-share": number("/incast_shares/1"),
         });
