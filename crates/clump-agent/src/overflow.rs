@@ -20,12 +20,11 @@ impl Overflow {
         if self.0 {
             return None;
         }
-        let own = node.local_ranks().chain(node.own_interfaces());
-        let dropped = own.filter_map(|id| {
+        let mut own = node.local_ranks().chain(node.own_interfaces());
+        let (id, count) = own.find_map(|id| {
             let count = Counters::over(node.rank(id)?.counters()).get(Counter::NetOverflowed);
             (count > 0).then_some((id, count))
-        });
-        let (id, count) = { dropped }.next()?;
+        })?;
         debug_assert!(count > 0 && node.rank(id).is_some(), "of this node");
         self.0 = true;
         notice(&name(node, id), count, probe::udp_buffer().ok()?)
@@ -35,14 +34,14 @@ impl Overflow {
 /// Returns the notice, if sockets get `buffer` bytes and that is less than they ask for.
 fn notice(this: &str, count: u64, buffer: usize) -> Option<String> {
     debug_assert!(count > 0, "nothing was dropped");
+    debug_assert!(!this.is_empty(), "of a rank or an interface");
     let (kib, asked) = (buffer >> 10, udp::BUFFER_BYTES);
-    debug_assert!(asked >> 10 > 0, "in KiB");
     (buffer < asked).then(|| {
         format!(
             "the system dropped {count} packets to {this}, whose receive buffer was full: sockets here get {kib} KiB of \
-             the {} KiB that they ask for; the job goes on, but slower. As root: sysctl -w \
-             net.core.rmem_max={asked} net.core.wmem_max={asked}",
-            asked >> 10
+             the {} KiB that they ask for; the job goes on, but slower. As root: {}",
+            asked >> 10,
+            udp::buffer_remedy()
         )
     })
 }

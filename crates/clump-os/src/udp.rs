@@ -104,6 +104,11 @@ pub struct Prepared {
 /// its bookkeeping.
 pub const BUFFER_BYTES: usize = 4 << 20;
 
+/// Returns the command by which root lets sockets have them.
+pub fn buffer_remedy() -> String {
+    format!("sysctl -w net.core.rmem_max={BUFFER_BYTES} net.core.wmem_max={BUFFER_BYTES}")
+}
+
 /// Makes `socket` not block, never fragment (DF, ignoring learned path MTUs: the protocol probes
 /// itself), send ECT(0), and buffer as near to `buffer_bytes` each way as this process may request.
 ///

@@ -255,7 +255,7 @@ fn udp(facts: &Facts) -> Finding {
             ok("driver udp", found, MEANING).but(
                 Verdict::Degraded,
                 "Peers on a short path keep less in flight, and many of them at once may overrun a socket.",
-                format!("sysctl -w net.core.rmem_max={asked} net.core.wmem_max={asked}"),
+                clump_os::udp::buffer_remedy(),
             )
         }
         Err(error) => ok("driver udp", error.to_string(), MEANING).but(

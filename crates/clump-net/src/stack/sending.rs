@@ -155,14 +155,12 @@ impl Stack {
     ) -> SendResult {
         let max_waiting = if message.reply { 2 * MAX_WAITING } else { MAX_WAITING };
         let terms = SendTerms { ordered, max_waiting };
-        let mut words = [0; 2];
-        let message = &match message.kind {
-            FrameKind::Ask => {
-                let connection = self.peers.get(peer).and_then(Peer::open_connection);
-                with_wanted_credit(connection, message, &mut words)
-            }
-            _ => *message,
-        };
+        if message.kind == FrameKind::Ask {
+            let connection = self.peers.get(peer).and_then(Peer::open_connection);
+            let mut words = [0; 2];
+            let ask = with_wanted_credit(connection, message, &mut words);
+            return self.push(now, peer, &ask, terms);
+        }
         self.push(now, peer, message, terms)
     }
 
