@@ -99,7 +99,7 @@ pub extern "C" fn clump_node(cl: *const clump_t) -> c_int {
 /// Returns the number of nodes of the job. Any thread. Negative on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn clump_nnodes(cl: *const clump_t) -> c_int {
-    guard(|| with(cl, |job| Ok(to_int(job.runtime.node().nnodes() as usize))))
+    guard(|| with(cl, |job| Ok(to_int(job.runtime.nnodes()))))
 }
 
 /// Returns the node of `rank`. Any thread. Errors: ::CLUMP_ERR_ARGUMENT if the job has no such

@@ -147,8 +147,7 @@ impl NodeSegments {
         debug_assert_eq!(places.len(), known.len(), "a place has one segment at a time");
         let mapped = |known: &Known| known.bytes <= known.cells.bytes();
         debug_assert!(known.values().all(mapped), "what may be accessed is mapped");
-        let here = |name: &SegmentName| self.node.home_of(*name) == self.node.node();
-        debug_assert!(known.keys().all(here), "of this node");
+        debug_assert!(known.keys().all(|&name| self.home(name).1), "of this node");
         if let Some((name, last)) = last {
             let same = |known: &Known| known.bytes == last.bytes;
             debug_assert!(known.get(name).is_some_and(same), "the last one is known");
@@ -228,7 +227,7 @@ impl Memory for NodeSegments {
             debug_assert!(rank < self.node.interface_id(0), "interfaces export nothing");
             let alarm = self.node.alarm(rank).map(|alarm| &**alarm);
             block.park().wake_if_asleep(self.node.fence(), alarm);
-        } else if rank == SegmentName::of_node(self.node.node(), 0).rank() {
+        } else if matches!(SegmentName::new(rank, 0, 1).owner(), SegmentOwner::Node(_)) {
             self.node.wake_sleepers();
         }
     }
@@ -256,7 +255,7 @@ impl Memory for NodeSegments {
 
     fn home(&self, name: SegmentName) -> (u32, bool) {
         let node = self.node.home_of(name);
-        (node, node == self.node.node())
+        (node, self.node.region_owners().contains(&node))
     }
 
     fn watch(&mut self, bit: u32, watched: bool) {

@@ -62,14 +62,10 @@ impl Rma {
         options: RegionOptions,
     ) -> Result<NodeRegion> {
         let memory = self.inner.context.node();
-        if self.inner.context.nnodes() != memory.nnodes() {
-            // Virtual nodes would share it.
-            let name = SegmentName::of_node(self.inner.context.node_number(), number);
-            return Err(refused(name, 0, Refusal::Unknown));
-        }
         let RegionOptions { reserved, pages } = options;
-        let name = memory.open_region(number, reserved, pages)?;
-        memory.grow_region(number, bytes)?;
+        let name = SegmentName::of_node(self.inner.context.node_number(), number);
+        memory.open_region(name, reserved, pages)?;
+        memory.grow_region(name, bytes)?;
         let target = self.target(name)?;
         debug_assert!(target.is_near(), "a rank opens regions of its own node");
         debug_assert!(target.near_end() >= bytes & !7, "it has the requested length");
@@ -96,7 +92,7 @@ impl NodeRegion {
     /// Fails if that is more than was reserved.
     pub fn grow(&self, bytes: u64) -> Result<()> {
         let memory = self.target.inner.context.node();
-        memory.grow_region(self.target.name().index(), bytes)?;
+        memory.grow_region(self.target.name(), bytes)?;
         debug_assert!(self.bytes() >= bytes, "a region does not shrink");
         Ok(())
     }

@@ -98,6 +98,9 @@ impl Rma {
     /// whatever the code that a signal has interrupted on this thread: it is not inside the stack
     /// of its rank, whose lock it would wait for.
     pub fn may_wait_in_fault(&self) -> bool {
-        self.inner.context.network().is_some_and(|network| network.is_free())
+        match self.inner.context.actor() {
+            Some(actor) => !actor.is_in_handler(),
+            None => self.inner.context.network().is_some_and(|network| network.is_free()),
+        }
     }
 }

@@ -6,7 +6,8 @@
 //! | per block: endpoint blocks (header, queues, lanes, traffic)
 //! | per rank of the node: segments | regions of the node
 //! ```
-//! Blocks are those of the ranks of this node, and behind them of its network interfaces, which
+//! On a job in virtual time the regions are those of all virtual nodes. Blocks are those of the
+//! ranks of this node, and behind them of its network interfaces, which
 //! have no segments. Of ranks and interfaces of other nodes there are peer records, addresses, and
 //! lines in the rows of traffic, and nothing else. Every offset is computed from the numbers of
 //! these, so what another process writes never decides where this process reads. Untouched pages
@@ -31,6 +32,8 @@ pub const SEGMENT_SPACE: u64 = 1 << 36;
 pub const REGION_SPACE: u64 = 1 << 40;
 /// Regions that a node may own.
 pub const NODE_REGIONS: usize = 16;
+/// Bytes of an entry of the table of regions.
+pub(crate) const REGION_ENTRY: usize = 16;
 /// Most ranks of a node that is the only one of its job. Of several nodes each has one less at
 /// most: deposits from other nodes need a number that no rank of the node has.
 pub const MAX_LOCAL_RANKS: usize = 1024;
@@ -84,6 +87,8 @@ pub struct Geometry {
     own: (u32, u32),
     lanes: usize,
     bulk: usize,
+    /// Nodes whose regions the file has.
+    owners: u32,
 }
 
 impl Geometry {
@@ -110,7 +115,25 @@ impl Geometry {
         debug_assert!(bulk.is_multiple_of(PAGE), "a bulk ring is mapped by pages");
         let own = (map.ranks() + node * each, each);
         let local = (local.start, local.end - local.start);
-        Some(Self { ranks: map.ranks(), nodes: map.nodes(), local, own, lanes, bulk })
+        let (ranks, nodes, owners) = (map.ranks(), map.nodes(), 1);
+        Some(Self { ranks, nodes, local, own, lanes, bulk, owners })
+    }
+
+    /// Returns it with regions for so many nodes, all of which are virtual.
+    pub fn with_virtual_nodes(self, nodes: u32) -> Self {
+        debug_assert!(nodes >= 1 && nodes <= self.ranks, "each virtual node has a rank");
+        debug_assert_eq!(self.nodes, 1, "one machine has all of them");
+        Self { owners: nodes, ..self }
+    }
+
+    /// Returns the number of nodes of the job.
+    pub(crate) fn nodes(&self) -> u32 {
+        self.nodes
+    }
+
+    /// Returns the number of nodes whose regions the file has.
+    pub(crate) fn region_owners(&self) -> usize {
+        self.owners as usize
     }
 
     /// Returns the number of ranks of the job.
@@ -202,7 +225,7 @@ impl Geometry {
         self.rank_block(self.blocks())
     }
 
-    /// Returns the offset of the table of the node's regions, a page.
+    /// Returns the offset of the table of regions.
     pub(crate) fn region_table(&self) -> usize {
         debug_assert!(self.ports().is_multiple_of(PAGE), "the ports begin a page");
         self.ports() + PORTS * size_of::<u64>()
@@ -211,7 +234,9 @@ impl Geometry {
     /// Returns the offset of the peer records, [`PEER_RECORD`] bytes for each rank and network
     /// interface of the job.
     pub fn peer_records(&self) -> usize {
-        self.region_table() + PAGE
+        let table = self.region_owners() * NODE_REGIONS * REGION_ENTRY;
+        debug_assert!(table > 0, "a node has regions");
+        self.region_table() + table.next_multiple_of(PAGE)
     }
 
     /// Returns the offset of the addresses, [`PEER_ADDRESS`] bytes for each rank and network
@@ -286,9 +311,11 @@ impl Geometry {
         self.endpoint(self.blocks(), 0).next_multiple_of(1 << 21) + slot as u64 * SEGMENT_SPACE
     }
 
-    /// Returns the offset of region `number` of the node in the file.
+    /// Returns the offset of a region in the file, by its number among those of all nodes that the
+    /// file has.
     pub fn region(&self, number: usize) -> u64 {
-        debug_assert!(number <= NODE_REGIONS, "a region, or the end of all");
+        let all = self.region_owners() * NODE_REGIONS;
+        debug_assert!(number <= all, "a region, or the end of all");
         let behind = self.segments(self.local_ranks());
         debug_assert!(behind.is_multiple_of(1 << 21), "of huge pages");
         behind + number as u64 * REGION_SPACE
@@ -298,7 +325,7 @@ impl Geometry {
     /// touches no page.
     pub(crate) fn virtual_time(&self) -> u64 {
         debug_assert!(REGION_SPACE.is_multiple_of(PAGE as u64), "the table begins a page");
-        self.region(NODE_REGIONS)
+        self.region(self.region_owners() * NODE_REGIONS)
     }
 
     /// Returns the bytes of the whole file.

@@ -159,7 +159,7 @@ pub struct JobBlock {
     pub(crate) nnodes: AtomicU32,
     pub(crate) proxies: AtomicU32,
     /// Virtual nodes; 0: the time of the job is the machine's.
-    pub(crate) virtual_time: AtomicU32,
+    pub(crate) virtual_nodes: AtomicU32,
     /// First death; zero while no rank died. In a line of its own: every waiting loop reads it.
     pub(crate) fate: DeathLine,
     pub(crate) barrier: BarrierLine,

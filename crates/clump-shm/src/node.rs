@@ -35,7 +35,7 @@ use std::sync::Arc;
 pub const MEMORY_LABEL: &str = "clump-node";
 const MAGIC: u64 = u64::from_le_bytes(*b"clumpnod");
 /// Layout version; processes of different builds refuse each other.
-const VERSION: u64 = 15;
+const VERSION: u64 = 16;
 const _: () = assert!(size_of::<JobBlock>() <= PAGE);
 
 /// Settings that the creator of a node's memory chooses for all its processes.
@@ -49,6 +49,9 @@ pub struct NodeConfig<'a> {
     pub node_of: &'a [u32],
     /// Proxies of each node, on a job of several; 0: ranks drive stacks of their own.
     pub proxies: u32,
+    /// Virtual nodes of a job in virtual time, of which this memory has all; 0: time is the
+    /// machine's.
+    pub virtual_nodes: u32,
     /// Random identity of the job.
     pub job_id: u64,
     /// Survivors go on after a death, and get their messages to the dead returned.
@@ -68,6 +71,7 @@ impl NodeConfig<'_> {
             node: 0,
             node_of: &[],
             proxies: 0,
+            virtual_nodes: 0,
             job_id: 1,
             survive: false,
             spin_ns: 1,
@@ -125,6 +129,7 @@ impl NodeMemory {
         let most = MAX_LOCAL_RANKS - usize::from(map.nodes() > 1);
         let too_many = Error::LocalRankCount { asked: map.widest(), most };
         let geometry = Geometry::new(&map, config.node, each).ok_or(too_many)?;
+        let geometry = of_nodes(geometry, config.virtual_nodes).ok_or(Error::NodeMap)?;
         let fd = map::sealed_memory(MEMORY_LABEL, geometry.total_bytes())?;
         let node = Self::over(fd, (geometry, map), (config.node, proxies), (fence, false))?;
         let first =
@@ -136,6 +141,7 @@ impl NodeMemory {
         job.node.store(config.node, Ordering::Relaxed);
         job.nnodes.store(node.map.nodes(), Ordering::Relaxed);
         job.proxies.store(proxies, Ordering::Relaxed);
+        job.virtual_nodes.store(config.virtual_nodes, Ordering::Relaxed);
         job.version.store(VERSION, Ordering::Relaxed);
         job.job_id.store(config.job_id, Ordering::Relaxed);
         job.survive.store(u32::from(config.survive), Ordering::Relaxed);
@@ -188,7 +194,9 @@ impl NodeMemory {
             (job.node.load(Ordering::Relaxed), job.proxies.load(Ordering::Relaxed));
         let map = read_map(fd.as_fd(), job.nnodes.load(Ordering::Relaxed), bytes)?;
         let each = interface_count::of_each(map.nodes(), proxies);
+        let virtual_nodes = job.virtual_nodes.load(Ordering::Relaxed);
         let geometry = Geometry::new(&map, node, each)
+            .and_then(|geometry| of_nodes(geometry, virtual_nodes))
             .filter(|g| g.total_bytes() == bytes)
             .ok_or(Error::NotANode("its size does not fit its number of ranks"))?;
         let node = Self::over(fd, (geometry, map), (node, proxies), (fence, read_only))?;
@@ -439,6 +447,17 @@ impl NodeMemory {
         );
         let map = if self.read_only { Mapping::read_only } else { Mapping::shared };
         Ok(map(self.fd.as_fd(), offset, bytes)?)
+    }
+}
+
+/// Returns a geometry with the regions of so many virtual nodes; `None` if it cannot have them.
+fn of_nodes(geometry: Geometry, virtual_nodes: u32) -> Option<Geometry> {
+    match virtual_nodes {
+        0 => Some(geometry),
+        nodes => {
+            let fits = geometry.nodes() == 1 && nodes as usize <= geometry.ranks();
+            fits.then(|| geometry.with_virtual_nodes(nodes))
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! compare-and-swap creates a region, and it lasts until the job ends. Windows are sparse:
 //! untouched pages cost nothing and read as zero.
 
-use crate::geometry::{NODE_REGIONS, PAGE, REGION_SPACE};
-use crate::shared::SharedLayout;
+use crate::geometry::{PAGE, REGION_ENTRY, REGION_SPACE};
+use crate::shared::{SharedLayout, SharedSlice};
 use clump_os::sync::{AtomicU64, Ordering};
 
 /// Size of the pages requested for a region.
@@ -47,33 +47,31 @@ impl RegionShape {
     }
 }
 
+/// A region in the table.
 #[derive(Debug)]
 #[repr(C)]
-struct RegionEntry {
+pub(crate) struct RegionEntry {
     /// Shape of the region; 0 until it is created.
     shape: AtomicU64,
     /// Bytes that may be accessed now.
     bytes: AtomicU64,
 }
 
-/// The table of a node's regions, which any rank of the node may write.
-#[derive(Debug)]
-#[repr(C, align(64))]
-pub struct RegionTable {
-    entries: [RegionEntry; NODE_REGIONS],
-}
-
 // SAFETY: atomics only.
-unsafe impl SharedLayout for RegionTable {}
-const _: () = assert!(size_of::<RegionTable>() <= PAGE);
+unsafe impl SharedLayout for RegionEntry {}
+const _: () = assert!(size_of::<RegionEntry>() == REGION_ENTRY);
+
+/// The table of the regions, which any rank of the node may write.
+#[derive(Debug)]
+pub(crate) struct RegionTable(pub(crate) SharedSlice<RegionEntry>);
 
 impl RegionTable {
     /// Creates region `number`, unless it is there; returns its shape, which may differ from
     /// `shape`. `None` if there is no such number.
-    pub(crate) fn open(&self, number: u8, shape: RegionShape) -> Option<RegionShape> {
+    pub(crate) fn open(&self, number: usize, shape: RegionShape) -> Option<RegionShape> {
         debug_assert!(shape.reserved <= REGION_SPACE, "a region lies in its window");
         debug_assert!(shape.reserved.is_multiple_of(PAGE as u64), "and is made of pages");
-        let entry = self.entries.get(usize::from(number))?;
+        let entry = self.0.get(number)?;
         let (new, old) = (Ordering::AcqRel, Ordering::Acquire);
         match entry.shape.compare_exchange(0, shape.pack(), new, old) {
             Ok(_) => Some(shape),
@@ -83,11 +81,11 @@ impl RegionTable {
 
     /// Makes the first `bytes` bytes of a region accessible; a region never shrinks. Returns false
     /// if there is no such region, or it cannot be so long.
-    pub(crate) fn grow(&self, number: u8, bytes: u64) -> bool {
-        let entry = self.entries.get(usize::from(number));
+    pub(crate) fn grow(&self, number: usize, bytes: u64) -> bool {
+        let entry = self.0.get(number);
         let shape = self.look_up(number).map(|(shape, _)| shape);
         let (Some(entry), Some(shape)) = (entry, shape) else { return false };
-        debug_assert!(usize::from(number) < NODE_REGIONS, "a region has a number of the table");
+        debug_assert!(number < self.0.len(), "a region has a number of the table");
         let fits = bytes <= shape.reserved;
         if fits {
             debug_assert!(bytes <= REGION_SPACE, "a region ends in its window");
@@ -97,8 +95,8 @@ impl RegionTable {
     }
 
     /// Returns the shape of a region, and the bytes of it that may be accessed now.
-    pub(crate) fn look_up(&self, number: u8) -> Option<(RegionShape, u64)> {
-        let entry = self.entries.get(usize::from(number))?;
+    pub(crate) fn look_up(&self, number: usize) -> Option<(RegionShape, u64)> {
+        let entry = self.0.get(number)?;
         let shape = RegionShape::unpack(entry.shape.load(Ordering::Acquire))?;
         // Any rank may have written them.
         let bytes = entry.bytes.load(Ordering::Acquire).min(shape.reserved);

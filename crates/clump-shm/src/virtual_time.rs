@@ -35,7 +35,7 @@ pub use summary::TimeSummary;
 pub use thread::Call;
 pub use turns::End;
 
-pub use clump_virtual::CallKind;
+pub use clump_virtual::{CallKind, PageCosts};
 use clump_virtual::{Compute, Machine};
 
 /// A job in virtual time: the machine, and where its ranks are.

@@ -63,11 +63,14 @@ impl Sums {
     /// Runs `work`, and adds its time.
     #[inline]
     pub(crate) fn time<R>(&self, part: Part, work: impl FnOnce() -> R) -> R {
+        let actor = self.context.as_ref().and_then(|context| context.actor());
+        let _call = actor.map(|actor| actor.heap_call(part == Part::Data));
         self.note(part, false);
-        let began = clock::ticked_ns();
+        let now_ns = || actor.map_or_else(clock::ticked_ns, |actor| actor.clock_ns());
+        let began = now_ns();
         self.threads.used_at(began);
         let outcome = work();
-        let ended = clock::ticked_ns();
+        let ended = now_ns();
         // Before the sum, so that no report has more waits than time.
         self.threads.used_at(ended);
         self.add(part, ended.saturating_sub(began));

@@ -4,7 +4,7 @@
 use crate::breakdown::AheadPages;
 use crate::caller::{CallFailure, Caller, HandlerLock, checked};
 use crate::foresight::Foresight;
-use crate::heap_view::{mapped, region};
+use crate::heap_view::{mapped, own_region, region};
 use crate::lock_habit::LockHabit;
 use crate::mailbox::{LOCK_REGION, RECORD_REGION, result};
 use crate::rank_port::RankPort;
@@ -56,7 +56,9 @@ pub(crate) struct DepositKeeper {
     context: Arc<RankContext>,
     rank: DepositRank,
     rules: Arc<PlacementRules>,
-    caller: Arc<Caller>,
+    /// Calls of the node's interface, which ranks in virtual time have none of.
+    caller: Option<Arc<Caller>>,
+    threads: RankThreads,
     /// Held while rights go behind an acquire.
     passing: HandlerLock,
     foresight: Foresight,
@@ -70,10 +72,10 @@ impl DepositKeeper {
     pub(crate) fn open(
         context: &Arc<RankContext>,
         (settings, ahead): (&ProtocolSettings, SvmAhead),
-        caller: Caller,
+        caller: Option<Caller>,
     ) -> crate::Result<Self> {
-        let node = context.node();
-        let (number, nodes) = (node.node() as u16, node.nnodes() as u16);
+        let (number, nodes) = (context.node_number() as u16, context.nnodes() as u16);
+        let first_rank = context.ranks_of(context.node_number()).start;
         debug_assert!(nodes > 1 && number < nodes, "one of several nodes");
         debug_assert!(settings.pages > 0, "a heap has pages");
         if nodes > MAX_LOCKING_NODES {
@@ -81,13 +83,14 @@ impl DepositKeeper {
                 clump_shm::Error::NotANode("it is one of more nodes than share locks").into()
             );
         }
-        let layout = DepositLayout::new(nodes, node.ranks() as u32, settings.pages);
-        mapped(node, RECORD_REGION, layout.end())?;
-        region(node, LOCK_REGION, LOCK_BYTES)?;
+        let ranks = context.node().ranks() as u32;
+        let layout = DepositLayout::new(nodes, ranks, settings.pages);
+        mapped(context.node(), own_region(context, RECORD_REGION), layout.end())?;
+        region(context.node(), own_region(context, LOCK_REGION), LOCK_BYTES)?;
         let config = DepositConfig {
             node: number,
-            rank: context.rank() - node.local_ranks().start,
-            first_rank: node.local_ranks().start,
+            rank: context.rank() - first_rank,
+            first_rank,
             pages: settings.pages,
             acquires_at_faults: settings.fetch_consistency,
             scans: settings.scans,
@@ -98,7 +101,8 @@ impl DepositKeeper {
             context: context.clone(),
             rank: DepositRank::new(config, layout),
             rules,
-            caller: Arc::new(caller),
+            caller: caller.map(Arc::new),
+            threads: RankThreads::new(),
             passing: HandlerLock::default(),
             foresight: Foresight::new(ahead, settings.pages)?,
             publisher: AtomicU32::default(),
@@ -108,7 +112,7 @@ impl DepositKeeper {
 
     /// Opens the port of the thread that has opened the heap, once all nodes have their memory.
     pub(crate) fn open_port(&self) -> crate::Result<OwnPort> {
-        let port = RankPort::open(&self.context, &self.rules, &self.caller)?;
+        let port = RankPort::open(&self.context, &self.rules, self.caller.as_ref())?;
         let before = PORT.with(|own| own.get().replace(Some(port)));
         debug_assert!(before.is_none(), "a thread opens its port once");
         Ok(OwnPort(()))
@@ -116,7 +120,7 @@ impl DepositKeeper {
 
     /// Returns the threads of this rank that use the heap.
     pub(crate) fn threads(&self) -> &RankThreads {
-        self.caller.threads()
+        &self.threads
     }
 
     /// Returns the pages that this rank has fetched before their use.
@@ -132,7 +136,7 @@ impl DepositKeeper {
         PORT.with(|own| {
             let cell = own.get();
             if cell.try_borrow().is_ok_and(|port| port.is_none()) {
-                let port = RankPort::open(&self.context, &self.rules, &self.caller)
+                let port = RankPort::open(&self.context, &self.rules, self.caller.as_ref())
                     .map_err(|_| CallFailure::Result(result::NO_PORT))?;
                 cell.replace(Some(port));
             }
@@ -153,7 +157,7 @@ impl DepositKeeper {
         (page, page_use): (u32, PageUse),
     ) -> Result<bool, CallFailure> {
         debug_assert!(page < self.rules.pages, "the page exists");
-        self.caller.threads().are_several();
+        self.threads.are_several();
         self.with_port(|port| {
             let acquired = || self.pass(port, rights).map(drop);
             let grant = |page: u32, page_use: PageUse, current: &dyn Fn() -> bool| {
@@ -175,7 +179,7 @@ impl DepositKeeper {
     fn pass(&self, port: &RankPort, rights: &dyn PageRights) -> Result<Vec<u32>, CallFailure> {
         let _one = self.passing.lock();
         debug_assert!(self.rules.nodes > 1, "others have written");
-        let me = self.context.node().node() as u16;
+        let me = self.context.node_number() as u16;
         let is_home = |page: u32| self.rank.known_home(port, page) == Some(me);
         let mut stale = Vec::new();
         self.rank.pass(port, |pages| {
@@ -259,7 +263,7 @@ impl DepositKeeper {
     }
 
     fn ranks_of(&self, node: u16) -> u32 {
-        let ranks = self.context.node().rank_map().ranks_of(u32::from(node)).len() as u32;
+        let ranks = self.context.ranks_of(u32::from(node)).len() as u32;
         debug_assert!(ranks > 0, "a node has ranks");
         ranks
     }

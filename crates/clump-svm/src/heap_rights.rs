@@ -170,6 +170,12 @@ impl HeapRights {
 
     /// Runs a change of rights, without which this rank cannot go on.
     fn protected(&self, first: u32, change: impl FnOnce() -> std::result::Result<(), OsError>) {
+        let change = || {
+            if let Some(actor) = self.context.actor() {
+                actor.work(actor.page_costs().protect_ns);
+            }
+            change()
+        };
         if let Err(why) = self.sums.time(Part::Protection, change) {
             let why = match (why.errno, &self.engine) {
                 (Errno::NOSPC, _) => "the machine has no memory left for it",

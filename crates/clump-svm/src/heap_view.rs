@@ -7,6 +7,7 @@ use clump_am::RankContext;
 use clump_coll::{Max, Min, Team};
 use clump_os::map::Mapping;
 use clump_shm::cells::Cells;
+use clump_shm::export::SegmentName;
 use clump_shm::node::NodeMemory;
 use clump_shm::region::Pages;
 
@@ -16,20 +17,20 @@ const FIRST_ADDRESS: usize = 1 << 44;
 const ADDRESS_STRIDE: usize = 1 << 40;
 const ADDRESSES: usize = 80;
 
-/// Maps a region of the node, made `bytes` bytes long.
-pub(crate) fn region(
-    node: &NodeMemory,
-    number: u8,
-    bytes: u64,
-) -> Result<clump_shm::export::SegmentName> {
-    let name = node.open_region(number, bytes, Pages::Base)?;
-    node.grow_region(number, bytes)?;
-    Ok(name)
+/// Returns the name of a region of a rank's node.
+pub(crate) fn own_region(context: &RankContext, number: u8) -> SegmentName {
+    SegmentName::of_node(context.node_number(), number)
 }
 
-/// Maps a region of the node as words.
-pub(crate) fn mapped(node: &NodeMemory, number: u8, bytes: u64) -> Result<Cells> {
-    let name = region(node, number, bytes)?;
+/// Opens a region, made `bytes` bytes long.
+pub(crate) fn region(node: &NodeMemory, name: SegmentName, bytes: u64) -> Result<()> {
+    node.open_region(name, bytes, Pages::Base)?;
+    Ok(node.grow_region(name, bytes)?)
+}
+
+/// Maps a region as words.
+pub(crate) fn mapped(node: &NodeMemory, name: SegmentName, bytes: u64) -> Result<Cells> {
+    region(node, name, bytes)?;
     let missing = clump_shm::Error::NotANode("a region of it is not there");
     Ok(Cells::over(node.map_registered(name)?.ok_or(missing)?.0))
 }
@@ -38,7 +39,7 @@ pub(crate) fn mapped(node: &NodeMemory, number: u8, bytes: u64) -> Result<Cells>
 pub(crate) fn view(
     context: &RankContext,
     team: &Team,
-    heap: clump_shm::export::SegmentName,
+    heap: SegmentName,
     (bytes, globals): (u64, Option<ProgramGlobals>),
 ) -> Result<Mapping> {
     let place = globals.map_or((0, 0), ProgramGlobals::place);

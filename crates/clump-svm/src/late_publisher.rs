@@ -3,7 +3,7 @@
 
 use crate::protocol_thread::EndOnPanic;
 use clump_os::sync::{AtomicU32, Ordering, fence};
-use clump_os::{OsError, futex, thread};
+use clump_os::{OsError, futex, thread, virtual_thread};
 use std::sync::{Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -51,6 +51,10 @@ impl LatePublisher {
     pub(crate) fn is_ready(&'static self, work: &'static dyn LateWork) -> bool {
         let state = self.state.load(Ordering::Relaxed);
         debug_assert!(state <= ENDED, "a state");
+        if virtual_thread::is_virtual() {
+            // A thread beside the rank would have no time.
+            return false;
+        }
         match state {
             ASLEEP | LOOKING => true,
             NONE if self.change(NONE, STARTING) => {

@@ -185,6 +185,8 @@ pub(crate) mod result {
     pub(crate) const UNREACHABLE: u64 = 7;
     /// The thread has no endpoint for operations of its own.
     pub(crate) const NO_PORT: u64 = 8;
+    /// There is no interface, which would have to read for the rank.
+    pub(crate) const NO_INTERFACE: u64 = 9;
 }
 
 /// Change of a rank's rights on consecutive pages.

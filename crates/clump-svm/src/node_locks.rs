@@ -42,7 +42,11 @@ impl NodeLocks {
         Self { context: context.clone(), cells }
     }
 
+    /// Returns a lock or flag, for an access to it, which is ordered where time is virtual.
     fn entry(&self, id: u64) -> Result<(&AtomicU64, &AtomicU32), CallFailure> {
+        if let Some(actor) = self.context.actor() {
+            actor.access_word();
+        }
         let missing = CallFailure::Result(crate::mailbox::result::MISUSE);
         let at = id.checked_mul(ENTRY_BYTES).ok_or(missing)?;
         let value = self.cells.word(at).ok_or(missing)?;

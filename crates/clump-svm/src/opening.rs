@@ -7,7 +7,7 @@ use crate::caller::Caller;
 use crate::deposit_keeper::{DepositKeeper, OwnPort};
 use crate::domain::Domain;
 use crate::error::{Error, ErrorKind, Result};
-use crate::heap_view::{mapped, region, view};
+use crate::heap_view::{mapped, own_region, region, view};
 use crate::keeper::Keeper;
 use crate::mailbox::{CONTROL_REGION, TWIN_REGION, op};
 use crate::node_locks::{NodeLocks, table_bytes};
@@ -71,7 +71,7 @@ pub(crate) fn by_hardware(
     (heap, heap_bytes): (SegmentName, u64),
     options: &SvmOptions,
 ) -> Result<Coherence> {
-    let table = agreed(team, mapped(context.node(), CONTROL_REGION, table_bytes()))?;
+    let table = agreed(team, mapped(context.node(), own_region(context, CONTROL_REGION), table_bytes()))?;
     let view = view(context, team, heap, (heap_bytes, options.globals))?;
     let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
     Ok(Coherence::Hardware { locks: NodeLocks::new(context, table), view, sums, opened_ns })
@@ -84,18 +84,25 @@ pub(crate) fn by_protocol(
     (heap, heap_bytes): (SegmentName, u64),
     options: &SvmOptions,
 ) -> Result<(Coherence, bool)> {
-    let caller = || -> Result<Caller> {
+    let caller = || -> Result<Option<Caller>> {
+        region(context.node(), own_region(context, TWIN_REGION), heap_bytes)?;
+        if context.actor().is_some() {
+            return Ok(None);
+        }
         let ranks = context.node().local_ranks().len() as u32;
-        region(context.node(), TWIN_REGION, heap_bytes)?;
         let leases = LeaseTable::of_node(ranks, heap_bytes / PAGE as u64);
-        let control = mapped(context.node(), CONTROL_REGION, leases.end())?;
+        let control = mapped(context.node(), own_region(context, CONTROL_REGION), leases.end())?;
         let missing = clump_shm::Error::NotANode("it has no network interface");
-        Ok(Caller::open(context, (control, leases)).ok_or(missing)?)
+        Ok(Some(Caller::open(context, (control, leases)).ok_or(missing)?))
     };
     let caller = agreed(team, caller())?;
     let view = view(context, team, heap, (heap_bytes, options.globals))?;
     let engine = || -> Result<_> {
-        let config = clump_boot::Config::load()?;
+        let mut config = clump_boot::Config::load()?;
+        if context.actor().is_some() {
+            // What costs the same whatever this machine's kernel can do.
+            (config.svm, config.lab.svm_faults) = (SvmProtocol::Deposit, SvmFaults::Protect);
+        }
         let engine = AccessEngine::open(&view, config.lab.svm_faults, EngineLevel::MAX)?;
         Ok((config, engine))
     };
@@ -119,11 +126,10 @@ pub(crate) fn by_protocol(
     }
     let by_ranks = step == SvmProtocol::Deposit;
     let keeper = || -> Result<Keeper> {
-        if by_ranks {
-            DepositKeeper::open(context, (&settings, config.lab.svm_ahead), caller)
-                .map(Keeper::Rank)
-        } else {
-            Ok(Keeper::Interface(Box::new(caller)))
+        match caller {
+            Some(caller) if !by_ranks => Ok(Keeper::Interface(Box::new(caller))),
+            caller => DepositKeeper::open(context, (&settings, config.lab.svm_ahead), caller)
+                .map(Keeper::Rank),
         }
     };
     let keeper = agreed(team, keeper())?;

@@ -18,6 +18,7 @@ use clump_rma::{HeldClaim, LockTable, Rma, SegmentName, Target};
 use clump_shm::cells::Cells;
 use clump_shm::rank::{Published, WaitReason};
 use clump_shm::supply::MachineSupply;
+use clump_shm::virtual_time::PageCosts;
 use clump_shm::waiter::{WaitStep, Waiter};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
@@ -57,7 +58,7 @@ pub(crate) struct RankPort {
     rules: Arc<PlacementRules>,
     supply: MachineSupply,
     /// Calls of the node's interface, for faults that have interrupted this rank's stack.
-    caller: Arc<Caller>,
+    caller: Option<Arc<Caller>>,
     strides: RefCell<Strides>,
     /// Locks that this thread holds.
     held: RefCell<FxHashMap<u64, HeldClaim>>,
@@ -68,12 +69,12 @@ impl RankPort {
     pub(crate) fn open(
         context: &Arc<RankContext>,
         rules: &Arc<PlacementRules>,
-        caller: &Arc<Caller>,
+        caller: Option<&Arc<Caller>>,
     ) -> crate::Result<Self> {
-        let node = context.node();
+        let (node, own) = (context.node(), context.node_number());
         let missing = || clump_shm::Error::NotANode("a region of it is not there");
         let mapped = |region: u8| -> crate::Result<(SegmentName, Cells)> {
-            let name = SegmentName::of_node(node.node(), region);
+            let name = SegmentName::of_node(own, region);
             Ok((name, node.exported(name)?.ok_or_else(missing)?.0))
         };
         let ((_, records), (heap, frames), (twin, twins)) =
@@ -85,11 +86,11 @@ impl RankPort {
                 heap: rma.target(SegmentName::of_node(number, HEAP_REGION))?,
             })
         };
-        let nodes = (0..node.nnodes()).map(targets).collect::<crate::Result<Vec<_>>>()?;
-        let locks = rma.lock_table(SegmentName::of_node(node.node(), LOCK_REGION))?;
-        let (context, rules, caller) = (context.clone(), rules.clone(), caller.clone());
+        let nodes = (0..context.nnodes()).map(targets).collect::<crate::Result<Vec<_>>>()?;
+        let locks = rma.lock_table(SegmentName::of_node(own, LOCK_REGION))?;
+        let (context, rules, caller) = (context.clone(), rules.clone(), caller.cloned());
         let (strides, held) = Default::default();
-        debug_assert_eq!(u32::from(rules.nodes), node.nnodes(), "rules of this job");
+        debug_assert_eq!(u32::from(rules.nodes), context.nnodes(), "rules of this job");
         debug_assert!(nodes.len() > 1, "one of several nodes");
         let supply = MachineSupply::new(node.ranks());
         let number = 1 + PORTS.fetch_add(1, Ordering::Relaxed);
@@ -118,6 +119,14 @@ impl RankPort {
         self.rma.may_wait_in_fault()
     }
 
+    /// Reads memory of another node by the interface of this one, which jobs in virtual time have
+    /// none of.
+    fn ask(&self, node: u16, read: AskedRead, to: &mut [u8]) -> Result<(), CallFailure> {
+        debug_assert!(!self.has_stack(), "else the rank reads by itself");
+        let caller = self.caller.as_ref().ok_or(CallFailure::Result(result::NO_INTERFACE))?;
+        caller.ask(node, read, to)
+    }
+
     /// Reads pages of another node, and words behind each, by the interface of this one.
     fn ask_pages(
         &self,
@@ -129,7 +138,7 @@ impl RankPort {
         let mut bytes = vec![0; PAGE + size_of_val(words)];
         for (&page, to) in pages.iter().zip(to) {
             let read = AskedRead::Page { page, at, words: words.len() as u32 };
-            self.caller.ask(home, read, &mut bytes)?;
+            self.ask(home, read, &mut bytes)?;
             let (frame, behind) = bytes.split_at(PAGE);
             to.copy_from_slice(frame);
             copy_words(behind, words);
@@ -153,9 +162,24 @@ impl RankPort {
         debug_assert_eq!(read.bytes(), size_of_val(to), "all of them");
         debug_assert!(!self.has_stack() || !to.is_empty(), "words to be read");
         let mut bytes = vec![0; size_of_val(to)];
-        self.caller.ask(node, read, &mut bytes)?;
+        self.ask(node, read, &mut bytes)?;
         copy_words(&bytes, to);
         Ok(())
+    }
+
+    /// Orders an access to words of the node, where time is virtual: no actor of the node acts on
+    /// them before it.
+    fn order(&self) {
+        if let Some(actor) = self.context.actor() {
+            actor.order_words();
+        }
+    }
+
+    /// Charges what the machine file says, where time is virtual.
+    fn pay(&self, cost: impl FnOnce(PageCosts) -> u64) {
+        if let Some(actor) = self.context.actor() {
+            actor.work(cost(actor.page_costs()));
+        }
     }
 
     fn target(&self, node: u16) -> Result<&NodeTargets, CallFailure> {
@@ -204,13 +228,14 @@ impl RankPort {
         let mut waiter = Waiter::new(self.context.spin_policy());
         let mut published = Published::none(self.context.block());
         loop {
+            self.order();
             let now = self.load(at);
             if !is_so(now) {
                 return Ok(());
             }
             if waiter.step() == WaitStep::Sleep {
                 check_deaths(&self.context)?;
-                let segment = SegmentName::of_node(self.context.node().node(), RECORD_REGION);
+                let segment = SegmentName::of_node(self.context.node_number(), RECORD_REGION);
                 published.publish(WaitReason::Word { segment, offset: at, from: None });
                 if let Some(low) = self.records.half(at) {
                     futex::wait(low, now as u32, Some(nap));
@@ -277,6 +302,7 @@ impl DepositPort for RankPort {
     }
 
     fn exchange(&self, at: u64, old: u64, new: u64) -> bool {
+        self.order();
         debug_assert!(at.is_multiple_of(8), "words are aligned");
         let (done, missed) = (Ordering::SeqCst, Ordering::Acquire);
         self.word(at).compare_exchange(old, new, done, missed).is_ok()
@@ -284,6 +310,7 @@ impl DepositPort for RankPort {
 
     fn set_bits(&self, at: u64, bits: u64) -> u64 {
         debug_assert_ne!(bits, 0, "there are bits to be set");
+        self.order();
         self.word(at).fetch_or(bits, Ordering::SeqCst)
     }
 
@@ -306,7 +333,7 @@ impl DepositPort for RankPort {
             // A fault publishes nothing.
             return self.sleep_while(at, GLANCE, |now| now < least).map(|()| true);
         }
-        let own = self.target(self.context.node().node() as u16)?;
+        let own = self.target(self.context.node_number() as u16)?;
         self.checked(own.records.wait_for_either((at, least), other))
     }
 
@@ -350,11 +377,13 @@ impl DepositPort for RankPort {
     fn write_twin(&self, page: u32, bytes: &PageBytes) {
         debug_assert!(page < self.rules.pages, "the page exists");
         let there = self.twins.write(place(page), bytes);
+        self.pay(|costs| costs.twin_ns);
         debug_assert!(there, "the twin of page {page} is mapped");
     }
 
     fn difference(&self, twin: &PageBytes, page: &PageBytes) -> Diff {
         let diff = difference(twin, page);
+        self.pay(|costs| costs.diff_ns);
         debug_assert_eq!(diff.is_empty(), twin == page, "what differs is found");
         diff
     }
@@ -373,7 +402,7 @@ impl DepositPort for RankPort {
     ) -> Result<(), CallFailure> {
         debug_assert_eq!(pages.len(), to.len(), "a place for each page");
         debug_assert!(pages.is_sorted() && !pages.is_empty(), "pages ascend");
-        debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
+        debug_assert_ne!(u32::from(home), self.context.node_number(), "frames are here already");
         if !self.has_stack() {
             if !arrived.is_empty() {
                 self.read_words(home, before, arrived)?;
@@ -440,14 +469,14 @@ impl DepositPort for RankPort {
     }
 
     fn grant(&self, node: u16, at: u64, bits: u64) -> Result<(), CallFailure> {
-        debug_assert_ne!(u32::from(node), self.context.node().node(), "granted to another node");
+        debug_assert_ne!(u32::from(node), self.context.node_number(), "granted to another node");
         // Bits that are not set are added; this also wakes who waits for the word.
         self.checked(self.target(node)?.records.apply(&[], &[AdvanceWord::by(at, bits)]))
     }
 
     fn deposit_bytes(&self, home: u16, bytes: &DepositedBytes<'_>) -> Result<(), CallFailure> {
         debug_assert!(!bytes.runs.is_empty(), "there is something to deposit");
-        debug_assert_ne!(u32::from(home), self.context.node().node(), "frames are here already");
+        debug_assert_ne!(u32::from(home), self.context.node_number(), "frames are here already");
         let deposited = self.frames_at(home)?.deposit(bytes);
         self.checked(deposited)
     }
@@ -457,7 +486,7 @@ impl DepositPort for RankPort {
         node: u16,
         notices: &DepositedNotices<'_>,
     ) -> Result<(), CallFailure> {
-        debug_assert_ne!(u32::from(node), self.context.node().node(), "for another node");
+        debug_assert_ne!(u32::from(node), self.context.node_number(), "for another node");
         debug_assert!(notices.slot.0.is_multiple_of(8), "a slot of words");
         let deposited = self.frames_at(node)?.deposit_notices(notices);
         self.checked(deposited)

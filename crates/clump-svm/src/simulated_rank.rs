@@ -20,6 +20,7 @@ use clump_boot::SvmProtocol;
 use clump_hlrc::{DiffTransfer, FetchRule, NoticeTransfer, PageAccess};
 use clump_os::alarm::Alarm;
 use clump_shm::cells::Cells;
+use clump_shm::export::SegmentName;
 use clump_shm::node::NodeMemory;
 use clump_shm::rank::RankBlock;
 use clump_shm::shared::Shared;
@@ -101,7 +102,8 @@ impl SimulatedRank {
         let interface = memory.rank(memory.interface_id(memory.node())).ok_or_else(missing)?;
         let local_ranks = memory.local_ranks();
         debug_assert!(local_ranks.contains(&rank), "a rank of the node");
-        region(memory, TWIN_REGION, bytes)?;
+        let own = |region: u8| SegmentName::of_node(memory.node(), region);
+        region(memory, own(TWIN_REGION), bytes)?;
         let leases = LeaseTable::of_node(local_ranks.len() as u32, u64::from(heap.pages));
         let SimulatedHeap { pages, fetch_consistency, notices, fetch, diffs, move_after, scans } =
             *heap;
@@ -121,8 +123,8 @@ impl SimulatedRank {
                 scans,
                 step,
             },
-            control: mapped(memory, CONTROL_REGION, leases.end())?,
-            heap: mapped(memory, HEAP_REGION, bytes)?,
+            control: mapped(memory, own(CONTROL_REGION), leases.end())?,
+            heap: mapped(memory, own(HEAP_REGION), bytes)?,
             interface,
             alarm: memory.interface_alarm().cloned(),
             rights: BTreeMap::new(),

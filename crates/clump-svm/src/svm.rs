@@ -5,7 +5,7 @@ use crate::caller::{CallFailure, checked};
 use crate::dynamic_heap::STATE_WORDS;
 use crate::dynamic_part::{DynamicPart, HeapWords};
 use crate::error::{Error, ErrorKind, Result};
-use crate::heap_view::region;
+use crate::heap_view::{own_region, region};
 use crate::kept_locks::FIRST_ALONE;
 use crate::mailbox::{HEAP_REGION, op};
 use crate::node_locks::{MAX_ENTRIES, NodeLocks};
@@ -76,13 +76,15 @@ impl Svm {
     pub fn open(rank: &impl AsContext, team: &Arc<Team>, options: &SvmOptions) -> Result<Self> {
         let context = rank.context();
         let heap_bytes = options.heap_bytes.max(1).next_multiple_of(PAGE as u64);
-        let nnodes = context.node().nnodes() as usize;
+        let nnodes = context.nnodes() as usize;
         let heap = || -> Result<SegmentName> {
             context.check_alive()?;
             if OPEN.swap(true, Ordering::AcqRel) {
                 return Err(ErrorKind::AlreadyOpen.into());
             }
-            region(context.node(), HEAP_REGION, heap_bytes)
+            let heap = own_region(context, HEAP_REGION);
+            region(context.node(), heap, heap_bytes)?;
+            Ok(heap)
         };
         let heap = agreed(team, heap())?;
         let (coherence, pages_move) = match nnodes {
@@ -210,6 +212,7 @@ impl Svm {
         /// Marks the sum of ranks one of which has failed.
         const FAILED: u64 = 1 << 63;
         let inner = &*self.inner;
+        let _call = inner.context.actor().map(|actor| actor.heap_call(false));
         let first = self.allocated_pages();
         let place = || -> Result<u64> {
             if self.rank() == 0 {
@@ -271,7 +274,7 @@ impl Svm {
 
     /// Returns the number of this rank's node.
     pub(crate) fn node(&self) -> usize {
-        self.inner.context.node().node() as usize
+        self.inner.context.node_number() as usize
     }
 
     /// Returns true if an address lies in the heap.

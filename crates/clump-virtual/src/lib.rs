@@ -20,5 +20,5 @@ mod segments;
 pub mod turn;
 
 pub use compute::{Compute, ComputePlan};
-pub use machine::{MACHINE_WORDS, Machine, MachineError, PathCosts};
+pub use machine::{MACHINE_WORDS, Machine, MachineError, PageCosts, PathCosts};
 pub use segments::{CallKind, RecordedCosts, Recording};

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 /// Words of a machine in shared memory.
-pub const MACHINE_WORDS: usize = 15;
+pub const MACHINE_WORDS: usize = 19;
 /// Most NICs of a node.
 const MAX_NICS: u64 = 4;
 /// Longest time of one cost: an hour.
@@ -53,6 +53,19 @@ impl PathCosts {
     }
 }
 
+/// Costs of shared virtual memory beside its messages, which a processor of the machine pays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct PageCosts {
+    /// An access without a right, until the runtime knows of it and again behind it, ns.
+    pub fault_ns: u64,
+    /// A change of rights on pages that follow each other, ns.
+    pub protect_ns: u64,
+    /// A copy of a page, ns.
+    pub twin_ns: u64,
+    /// The comparison of a page with its copy, ns.
+    pub diff_ns: u64,
+}
+
 /// A machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
@@ -66,6 +79,8 @@ pub struct Machine {
     pub cpu_ppm: u64,
     /// Time in which a node executes a one-sided operation, ns.
     pub execute_ns: u64,
+    /// Costs of shared virtual memory.
+    pub pages: PageCosts,
 }
 
 /// A text that describes no machine.
@@ -96,6 +111,18 @@ struct MachineFile {
     cpu: f64,
     #[serde(default)]
     execute_us: f64,
+    #[serde(default)]
+    pages: Pages,
+}
+
+/// Costs of shared virtual memory in a machine file, us.
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Pages {
+    fault_us: f64,
+    protect_us: f64,
+    twin_us: f64,
+    diff_us: f64,
 }
 
 /// A path in a machine file, times in us.
@@ -121,9 +148,10 @@ fn unchanged() -> f64 {
 }
 
 /// Machines that come with clump: name and file.
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 6] = [
     ("now1997", include_str!("../machines/now1997.toml")),
     ("clump1997", include_str!("../machines/clump1997.toml")),
+    ("vmmc1999", include_str!("../machines/vmmc1999.toml")),
     ("10gbe", include_str!("../machines/10gbe.toml")),
     ("100gbe", include_str!("../machines/100gbe.toml")),
     ("ib", include_str!("../machines/ib.toml")),
@@ -152,9 +180,10 @@ impl Machine {
         }
         let cpu_ppm = whole("cpu", file.cpu * 1e6)?;
         let execute_ns = whole("execute_us", file.execute_us * 1e3)?;
-        let (node, network) = (file.node.costs()?, file.network.costs()?);
+        let (node, network, pages) =
+            (file.node.costs()?, file.network.costs()?, file.pages.costs()?);
         debug_assert!(node.send_ns > 0 && network.send_ns > 0, "invariant 2");
-        Ok(Self { node, network, nics: file.nics, cpu_ppm, execute_ns })
+        Ok(Self { node, network, nics: file.nics, cpu_ppm, execute_ns, pages })
     }
 
     /// Returns the costs of a path within a node, or between nodes.
@@ -188,7 +217,9 @@ impl Machine {
         };
         let mut words = [0; MACHINE_WORDS];
         let all = path(self.node).into_iter().chain(path(self.network));
+        let PageCosts { fault_ns, protect_ns, twin_ns, diff_ns } = self.pages;
         let all = all.chain([self.nics, self.cpu_ppm, self.execute_ns]);
+        let all = all.chain([fault_ns, protect_ns, twin_ns, diff_ns]);
         words.iter_mut().zip(all).for_each(|(to, word)| *to = word);
         words
     }
@@ -204,7 +235,21 @@ impl Machine {
             byte_ps: words[at + 5],
         };
         let nics = words[12].clamp(1, MAX_NICS);
-        Self { node: path(0), network: path(6), nics, cpu_ppm: words[13], execute_ns: words[14] }
+        let [fault_ns, protect_ns, twin_ns, diff_ns] = [15, 16, 17, 18].map(|at| words[at]);
+        let pages = PageCosts { fault_ns, protect_ns, twin_ns, diff_ns };
+        let (cpu_ppm, execute_ns) = (words[13], words[14]);
+        Self { node: path(0), network: path(6), nics, cpu_ppm, execute_ns, pages }
+    }
+}
+
+impl Pages {
+    fn costs(&self) -> Result<PageCosts, MachineError> {
+        Ok(PageCosts {
+            fault_ns: whole("fault_us", self.fault_us * 1e3)?,
+            protect_ns: whole("protect_us", self.protect_us * 1e3)?,
+            twin_ns: whole("twin_us", self.twin_us * 1e3)?,
+            diff_ns: whole("diff_us", self.diff_us * 1e3)?,
+        })
     }
 }
 
@@ -283,6 +328,7 @@ mod tests {
             nics: 1,
             cpu_ppm: 0,
             execute_ns: 0,
+            pages: PageCosts::default(),
         };
         // A message within a node may be due when it is sent.
         assert_eq!(machine.lookahead_ns(), 2772);

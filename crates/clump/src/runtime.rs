@@ -418,7 +418,6 @@ impl Clump {
     /// # Errors
     /// Fails as [`Clump::svm`] does.
     pub fn svm_with(&self, options: &SvmOptions) -> Result<Svm> {
-        refuse_in_virtual_time(&self.inner.context, "there is no shared virtual memory yet")?;
         Ok(Svm::open(self, &self.inner.team, options)?)
     }
 

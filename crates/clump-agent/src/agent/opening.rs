@@ -223,6 +223,7 @@ impl OpenedNode {
             node: plan.node,
             node_of: &node_of,
             proxies,
+            virtual_nodes: spec.virtual_time.as_ref().map_or(0, |time| time.nodes),
             job_id: plan.job_id,
             survive: spec.on_death == OnDeath::Continue,
             spin_ns: spin_policy.spin_ns,

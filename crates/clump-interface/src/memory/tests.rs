@@ -93,7 +93,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Open(number, reserved, pages) => {
-                    let opened = node.open_region(number, reserved, pages);
+                    let opened = node.open_region(SegmentName::of_node(0, number), reserved, pages);
                     if reserved == 0 {
                         prop_assert!(opened.is_err());
                         continue;
@@ -107,7 +107,7 @@ proptest! {
                 }
                 Step::Grow(number, bytes) => {
                     let fits = models.get_mut(&number).filter(|model| bytes <= model.shape.0);
-                    prop_assert_eq!(node.grow_region(number, bytes).is_ok(), fits.is_some());
+                    prop_assert_eq!(node.grow_region(SegmentName::of_node(0, number), bytes).is_ok(), fits.is_some());
                     if let Some(model) = fits {
                         model.bytes = model.bytes.max(bytes);
                     }
@@ -157,8 +157,9 @@ proptest! {
 #[test]
 fn bytes_deposited_without_memory_are_an_error_of_the_request_behind_them() {
     let (node, small) = (node(), Small::default());
-    let name = node.open_region(0, REGION_SPACE, Pages::Base).unwrap();
-    node.grow_region(0, REGION_SPACE).unwrap();
+    let name = SegmentName::of_node(0, 0);
+    node.open_region(name, REGION_SPACE, Pages::Base).unwrap();
+    node.grow_region(name, REGION_SPACE).unwrap();
     let mut engine = NodeSegments::with_supply(node.clone(), Box::new(Small::default()));
     let mut stack = engine.for_deposits();
     stack.committed = Committed::new(Box::new(small.clone()));
@@ -181,8 +182,9 @@ fn bytes_deposited_without_memory_are_an_error_of_the_request_behind_them() {
 fn a_region_without_memory_refuses_every_kind_of_access_and_serves_once_there_is_some() {
     let (node, small) = (node(), Small::default());
     let mut memory = NodeSegments::with_supply(node.clone(), Box::new(small.clone()));
-    let name = node.open_region(15, REGION_SPACE, Pages::Huge).unwrap();
-    node.grow_region(15, REGION_SPACE).unwrap();
+    let name = SegmentName::of_node(0, 15);
+    node.open_region(name, REGION_SPACE, Pages::Huge).unwrap();
+    node.grow_region(name, REGION_SPACE).unwrap();
     for at in [0, 1 << 30, REGION_SPACE - 8] {
         assert_eq!(memory.segment(name, at, 8).map(drop), Err(Refusal::NoMemory));
     }
@@ -199,8 +201,9 @@ fn a_region_without_memory_refuses_every_kind_of_access_and_serves_once_there_is
 fn names_of_other_nodes_and_of_no_region_are_refused() {
     let node = node();
     let mut memory = NodeSegments::new(node.clone());
-    node.open_region(1, 1, Pages::Base).unwrap();
-    node.grow_region(1, 1).unwrap();
+    let name = SegmentName::of_node(0, 1);
+    node.open_region(name, 1, Pages::Base).unwrap();
+    node.grow_region(name, 1).unwrap();
     let bits = SegmentName::of_node(0, 1).to_bits();
     let names = [
         SegmentName::of_node(1, 1),

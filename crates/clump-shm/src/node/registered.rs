@@ -6,7 +6,6 @@ use crate::cells::Cells;
 use crate::export::{Extent, SegmentName, SegmentOwner};
 use crate::geometry::{NODE_REGIONS, PAGE, REGION_SPACE};
 use crate::region::{Pages, RegionShape, RegionTable};
-use crate::shared::Shared;
 use crate::supply::{self, MemorySupply};
 use crate::{Error, Result};
 use clump_os::map::Mapping;
@@ -25,6 +24,13 @@ impl NodeMemory {
             }
             SegmentOwner::Node(node) => node,
         }
+    }
+
+    /// Returns the nodes whose regions this memory has: its own, or all virtual ones.
+    pub fn region_owners(&self) -> Range<u32> {
+        let owners = self.geometry.region_owners() as u32;
+        debug_assert!(owners == 1 || self.node == 0, "one machine has all virtual nodes");
+        self.node..self.node + owners
     }
 
     /// Returns the extent of the memory of that name; `None` when none of this node is registered
@@ -125,57 +131,62 @@ impl NodeMemory {
                 let space = self.geometry.segments(slot)..self.geometry.segments(slot + 1);
                 (extent, space, Pages::Huge)
             }
-            SegmentOwner::Node(node) => {
-                let own = name == SegmentName::of_node(self.node, name.index());
-                if !own || node != self.node {
-                    return None;
-                }
-                let (shape, bytes) = self.regions().ok()?.look_up(name.index())?;
-                let offset = self.geometry.region(usize::from(name.index()));
+            SegmentOwner::Node(_) => {
+                let number = self.region_number(name)?;
+                let (shape, bytes) = self.regions().ok()?.look_up(number)?;
+                let offset = self.geometry.region(number);
                 let extent = Extent { offset, reserved: shape.reserved, bytes };
                 (extent, offset..offset + REGION_SPACE, shape.pages)
             }
         };
         debug_assert!(space.end <= self.geometry.total_bytes(), "spaces lie in the file");
-        debug_assert!(self.home_of(name) == self.node, "the memory of this node");
         is_inside(extent, &space).then_some((extent, pages))
     }
 
-    /// Creates region `number` of this node with address space for `reserved` bytes, or finds the
-    /// one that is there. Returns its name. All of it is zero, and none of it may be accessed yet.
+    /// Returns the number of a region among all that the file has; `None` if it has no such one.
+    fn region_number(&self, name: SegmentName) -> Option<usize> {
+        let SegmentOwner::Node(node) = name.owner() else { return None };
+        let index = usize::from(name.index());
+        // A file with the regions of several nodes has those of all virtual ones, and is node 0's.
+        let owner = node.checked_sub(self.node)? as usize;
+        let known = name == SegmentName::of_node(node, name.index());
+        let is_inside = owner < self.geometry.region_owners() && index < NODE_REGIONS;
+        (known && is_inside).then_some(owner * NODE_REGIONS + index)
+    }
+
+    /// Creates a region of this node, or of a virtual one, with address space for `reserved` bytes,
+    /// or finds the one that is there. All of it is zero, and none of it may be accessed yet.
     ///
     /// # Errors
-    /// There is no such number; `reserved` is 0 or too much; the region is there with other
-    /// properties.
-    pub fn open_region(&self, number: u8, reserved: u64, pages: Pages) -> Result<SegmentName> {
-        let refused = |found| Error::Region { number, reserved, found };
-        if usize::from(number) >= NODE_REGIONS || !(1..=REGION_SPACE).contains(&reserved) {
+    /// There is no region of that name; `reserved` is 0 or too much; the region is there with
+    /// other properties.
+    pub fn open_region(&self, name: SegmentName, reserved: u64, pages: Pages) -> Result<()> {
+        let refused = |found| Error::Region { number: name.index(), reserved, found };
+        let number = self.region_number(name).ok_or_else(|| refused(None))?;
+        if !(1..=REGION_SPACE).contains(&reserved) {
             return Err(refused(None));
         }
         let shape = RegionShape { reserved: reserved.next_multiple_of(PAGE as u64), pages };
         debug_assert!(shape.reserved >= reserved, "at least the requested bytes");
         let found = self.regions()?.open(number, shape);
         match found {
-            Some(found) if found == shape => {
-                let name = SegmentName::of_node(self.node, number);
-                debug_assert_eq!((self.home_of(name), name.index()), (self.node, number));
-                Ok(name)
-            }
+            Some(found) if found == shape => Ok(()),
             _ => Err(refused(found)),
         }
     }
 
-    /// Makes region `number` of this node `bytes` bytes long, if it is shorter.
+    /// Makes a region `bytes` bytes long, if it is shorter.
     ///
     /// # Errors
     /// There is no such region, or it has address space for fewer bytes.
-    pub fn grow_region(&self, number: u8, bytes: u64) -> Result<()> {
+    pub fn grow_region(&self, name: SegmentName, bytes: u64) -> Result<()> {
+        let refused = |found| Error::Region { number: name.index(), reserved: bytes, found };
+        let number = self.region_number(name).ok_or_else(|| refused(None))?;
         let regions = self.regions()?;
         if regions.grow(number, bytes) {
             return Ok(());
         }
-        let found = regions.look_up(number).map(|(shape, _)| shape);
-        Err(Error::Region { number, reserved: bytes, found })
+        Err(refused(regions.look_up(number).map(|(shape, _)| shape)))
     }
 
     /// Allocates memory for `bytes` bytes at an offset of what is registered under `name`, as far
@@ -202,8 +213,10 @@ impl NodeMemory {
         supply::commit(self.fd(), supply, range).map_err(|(error, _)| error)
     }
 
-    fn regions(&self) -> Result<Shared<RegionTable>> {
-        super::place(&self.front, self.geometry.region_table())
+    fn regions(&self) -> Result<RegionTable> {
+        let all = self.geometry.region_owners() * NODE_REGIONS;
+        debug_assert!(all >= NODE_REGIONS, "those of one node at least");
+        super::place_slice(&self.front, self.geometry.region_table(), all).map(RegionTable)
     }
 }
 

@@ -11,7 +11,7 @@ fn node(ranks: usize) -> NodeMemory {
 fn on_nodes(ranks: usize, node: u32, node_of: &[u32]) -> Result<NodeMemory> {
     let (survive, spin_ns, yield_ns) = (false, 1, 1);
     let config =
-        NodeConfig { ranks, node, node_of, proxies: 0, job_id: 7, survive, spin_ns, yield_ns };
+        NodeConfig { node, node_of, job_id: 7, survive, spin_ns, yield_ns, ..NodeConfig::new(ranks) };
     NodeMemory::create(&config)
 }
 
@@ -125,7 +125,7 @@ fn what_no_node_can_hold_is_refused_in_words() {
     let (ranks, node_of, survive) = (2, &[0, 1][..], false);
     let (node, job_id, spin_ns, yield_ns) = (0, 1, 1, 1);
     let proxies = 17;
-    let config = NodeConfig { ranks, node, node_of, proxies, job_id, survive, spin_ns, yield_ns };
+    let config = NodeConfig { virtual_nodes: 0, ranks, node, node_of, proxies, job_id, survive, spin_ns, yield_ns };
     let why = NodeMemory::create(&config).unwrap_err().to_string();
     assert!(why.contains("up to 16 network interfaces, not 17"), "{why}");
 }
@@ -220,12 +220,12 @@ fn foreign_files_are_refused() {
 fn regions_are_mapped_where_asked_show_the_same_bytes_and_keep_apart() {
     let node = node(2);
     let huge = crate::geometry::REGION_SPACE;
-    let number = |name: crate::export::SegmentName| name.index();
-    let first = node.open_region(0, huge, Pages::Base).unwrap();
-    let second = node.open_region(1, huge, Pages::Huge).unwrap();
-    assert_eq!((number(first), number(second)), (0, 1));
-    node.grow_region(0, huge).unwrap();
-    node.grow_region(1, 4096).unwrap();
+    let name = |number| SegmentName::of_node(0, number);
+    let (first, second) = (name(0), name(1));
+    node.open_region(first, huge, Pages::Base).unwrap();
+    node.open_region(second, huge, Pages::Huge).unwrap();
+    node.grow_region(first, huge).unwrap();
+    node.grow_region(second, 4096).unwrap();
     let (one, extent) = node.exported(first).unwrap().unwrap();
     assert_eq!((extent.bytes, extent.reserved), (huge, huge));
     let (other, _) = node.exported(first).unwrap().unwrap();
@@ -246,14 +246,42 @@ fn regions_are_mapped_where_asked_show_the_same_bytes_and_keep_apart() {
     assert_eq!(again.base().addr().get(), chosen);
     assert!(node.map_registered_at(first, chosen + 8).is_err(), "no multiple of a page");
     for wrong in
-        [node.open_region(0, huge / 2, Pages::Base), node.open_region(0, huge, Pages::Huge)]
+        [node.open_region(first, huge / 2, Pages::Base), node.open_region(first, huge, Pages::Huge)]
     {
         assert!(wrong.unwrap_err().to_string().contains("it is there"));
     }
     for (number, reserved) in [(16, 1), (2, 0), (2, huge + 1)] {
-        assert!(node.open_region(number, reserved, Pages::Base).is_err());
+        assert!(node.open_region(name(number), reserved, Pages::Base).is_err());
     }
-    assert!(node.grow_region(0, huge + 1).is_err() && node.grow_region(2, 1).is_err());
+    let of_another = SegmentName::of_node(1, 0);
+    assert!(node.open_region(of_another, 1, Pages::Base).is_err());
+    assert!(node.grow_region(first, huge + 1).is_err() && node.grow_region(name(2), 1).is_err());
     let commit = |range| node.commit(second, range, &mut MachineSupply::new(1));
     assert!(commit((0, 2 * huge)).is_err() && commit((4096, 4096)).is_ok());
+}
+
+#[test]
+fn each_virtual_node_has_regions_of_its_own() {
+    let virtual_nodes = 40;
+    let config = NodeConfig { virtual_nodes, ..NodeConfig::new(virtual_nodes as usize) };
+    let node = NodeMemory::create(&config).unwrap();
+    let again = NodeMemory::attach(node.fd().try_clone_to_owned().unwrap()).unwrap();
+    let name = |of: u32| SegmentName::of_node(of, 15);
+    for of in 0..virtual_nodes {
+        node.open_region(name(of), crate::geometry::REGION_SPACE, Pages::Base).unwrap();
+        node.grow_region(name(of), 4096).unwrap();
+    }
+    for of in 0..virtual_nodes {
+        let (cells, extent) = node.exported(name(of)).unwrap().unwrap();
+        assert_eq!((again.home_of(name(of)), extent.bytes), (of, 4096));
+        assert_eq!(cells.word(8).unwrap().swap(u64::from(of) + 1, Ordering::AcqRel), 0);
+    }
+    for of in 0..virtual_nodes {
+        let (cells, _) = again.exported(name(of)).unwrap().unwrap();
+        assert_eq!(cells.word(8).unwrap().load(Ordering::Acquire), u64::from(of) + 1);
+    }
+    assert!(node.open_region(name(virtual_nodes), 1, Pages::Base).is_err(), "there is none");
+    assert!(again.exported(name(virtual_nodes)).unwrap().is_none());
+    let several = NodeConfig { node_of: &[0, 1], virtual_nodes: 2, ..NodeConfig::new(2) };
+    assert!(NodeMemory::create(&several).is_err(), "one machine has all virtual nodes");
 }

@@ -9,7 +9,7 @@ use super::turns::State;
 use crate::node::NodeMemory;
 use clump_os::sync::{AtomicU64, Ordering, Ordering::Relaxed};
 use clump_virtual::turn::NEVER;
-use clump_virtual::{CallKind, Compute};
+use clump_virtual::{CallKind, Compute, PageCosts};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -129,6 +129,22 @@ impl Actor {
             self.charge(ns);
             true
         })
+    }
+
+    /// Returns the costs of shared virtual memory.
+    pub fn page_costs(&self) -> PageCosts {
+        self.table.machine.pages
+    }
+
+    /// Charges work of the runtime that no message stands for.
+    pub fn work(&self, ns: u64) {
+        self.advance(ns);
+        self.note_act();
+    }
+
+    /// Returns true while a handler of a message runs.
+    pub fn is_in_handler(&self) -> bool {
+        self.computation.is_in_handler()
     }
 
     /// Charges computation.

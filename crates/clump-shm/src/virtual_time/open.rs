@@ -17,7 +17,7 @@ pub fn begin(node: &NodeMemory, plan: &TimePlan) -> Result<()> {
     debug_assert_eq!(node.nnodes(), 1, "one machine has all of them");
     TimeTable::create(&node.map(node.geometry().virtual_time(), VIRTUAL_TIME_SPACE)?, plan)?;
     let nodes = plan.node_of.iter().max().map_or(1, |last| last + 1);
-    node.job().virtual_time.store(nodes, Ordering::Release);
+    debug_assert_eq!(node.job().virtual_nodes.load(Ordering::Relaxed), nodes, "as it was created");
     debug_assert!(nodes as usize <= node.ranks(), "each virtual node has a rank");
     Ok(())
 }
@@ -59,7 +59,7 @@ pub fn summary(node: &NodeMemory) -> Result<Option<TimeSummary>> {
 }
 
 fn open(node: &NodeMemory) -> Result<Option<TimeTable>> {
-    if node.job().virtual_time.load(Ordering::Acquire) == 0 {
+    if node.job().virtual_nodes.load(Ordering::Acquire) == 0 {
         return Ok(None);
     }
     debug_assert_eq!(node.nnodes(), 1, "one machine has all virtual nodes");

@@ -157,7 +157,7 @@ impl OwnLine {
     }
 
     pub(super) fn set_state(&self, state: State) {
-        debug_assert!(state as u32 <= State::Sleeps as u32, "a state in shared memory");
+        debug_assert!(state as u32 <= State::Watches as u32, "a state in shared memory");
         self.line().state.store(state as u32, Relaxed);
     }
 

@@ -1,12 +1,12 @@
 use super::*;
 use crate::node::{NodeConfig, NodeMemory};
-use clump_virtual::{CallKind, PathCosts};
+use clump_virtual::{CallKind, PageCosts, PathCosts};
 
 /// Ranks 0 and 1 on one node, rank 2 on another.
 fn actors(nics: u64, network: PathCosts) -> (NodeMemory, [Actor; 3]) {
-    let node = NodeMemory::create(&NodeConfig::new(3)).unwrap();
+    let node = NodeMemory::create(&NodeConfig { virtual_nodes: 2, ..NodeConfig::new(3) }).unwrap();
     let costs = PathCosts { send_ns: 1, ..PathCosts::default() };
-    let machine = Machine { node: costs, network, nics, cpu_ppm: 0, execute_ns: 0 };
+    let machine = Machine { node: costs, network, nics, cpu_ppm: 0, execute_ns: 0, pages: PageCosts::default() };
     let (compute, node_of, folder) = (Compute::Fixed(0), vec![0, 0, 1], String::new());
     begin(&node, &TimePlan { machine, compute, folder, node_of }).unwrap();
     let all = [0, 1, 2].map(|rank| actor(&node, rank).unwrap().unwrap());

@@ -57,6 +57,20 @@ impl Actor {
         Call::begin(self, CallKind::Poll, true)
     }
 
+    /// Enters a call of shared virtual memory, until the result is dropped: `fault`, for an access
+    /// of the program, of which there may be more or fewer on another machine. What it sends is
+    /// counted apart for the same reason. It comes behind all that actors of this node have done
+    /// earlier.
+    pub fn heap_call(&self, fault: bool) -> Call<'_> {
+        let kind = if fault { CallKind::Poll } else { CallKind::Other };
+        let call = Call::begin(self, kind, true);
+        self.order_words();
+        if fault {
+            self.work(self.table.machine.pages.fault_ns);
+        }
+        call
+    }
+
     /// Returns the place of a word, the same in all processes: among the blocks of the ranks, or
     /// else in its page, where others may have the same.
     fn place_of(&self, word: &AtomicU32) -> u32 {
@@ -96,9 +110,13 @@ impl VirtualThread for Actor {
         if word.load(Ordering::SeqCst) != expected {
             return true;
         }
-        self.suspend(State::Waits, self.nap(limit), Some(self.place_of(word)));
+        let place = self.place_of(word);
+        // A rank that sleeps on a word of its own block is woken by messages, too.
+        let is_own = place & IN_FRONT != 0;
+        let state = if is_own { State::Waits } else { State::Watches };
+        self.suspend(state, self.nap(limit), Some(place));
         let woken = word.load(Ordering::SeqCst) != expected;
-        woken || line.due_ns.load(Relaxed) <= self.clock_ns()
+        woken || (is_own && line.due_ns.load(Relaxed) <= self.clock_ns())
     }
 
     fn wake(&self, word: &AtomicU32) {

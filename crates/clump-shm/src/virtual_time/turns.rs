@@ -20,6 +20,8 @@ pub(super) enum State {
     Waits = 2,
     /// Sleeps until its timer.
     Sleeps = 3,
+    /// Waits for a word alone, whatever messages are due, or until its timer.
+    Watches = 4,
 }
 
 /// The end of a job in virtual time before all actors have left.
@@ -42,6 +44,9 @@ pub(super) fn time_of(line: &ActorLine) -> u64 {
         state if state == State::Waits as u32 => {
             let others = line.due_ns.load(Relaxed).min(line.wake_ns.load(Relaxed));
             timer_ns.min(others).max(clock_ns)
+        }
+        state if state == State::Watches as u32 => {
+            timer_ns.min(line.wake_ns.load(Relaxed)).max(clock_ns)
         }
         _ => NEVER,
     }
@@ -110,8 +115,11 @@ impl TimeTable {
         }
         let waits = |line: &ActorLine| {
             let state = line.state.load(Relaxed);
-            let idle = line.due_ns.load(Relaxed) == NEVER && line.wake_ns.load(Relaxed) == NEVER;
-            state == State::Absent as u32 || (state == State::Waits as u32 && idle)
+            let unwoken = line.wake_ns.load(Relaxed) == NEVER;
+            let idle = unwoken && line.due_ns.load(Relaxed) == NEVER;
+            state == State::Absent as u32
+                || (state == State::Waits as u32 && idle)
+                || (state == State::Watches as u32 && unwoken)
         };
         if self.actors.iter().all(waits) {
             self.break_off(End::Deadlock);

@@ -5,7 +5,7 @@ use clump_os::clock;
 use clump_os::scratch::Scratch;
 use clump_trace::Recorder;
 use clump_trace::event::send_key;
-use clump_virtual::PathCosts;
+use clump_virtual::{PageCosts, PathCosts};
 
 /// An event: its rank and thread, time and kind, and what [`Recorder::note`] takes.
 type Noted = ((usize, u8), u64, EventKind, (u32, u8, u32));
@@ -60,7 +60,7 @@ impl Written {
 fn machine(gap_ns: u64, latency_ns: u64, byte_ps: u64) -> Machine {
     let node = PathCosts { send_ns: 1, ..PathCosts::default() };
     let network = PathCosts { gap_ns, latency_ns, byte_ps, ..node };
-    Machine { node, network, nics: 1, cpu_ppm: 0, execute_ns: 0 }
+    Machine { node, network, nics: 1, cpu_ppm: 0, execute_ns: 0, pages: PageCosts::default() }
 }
 
 /// Returns the time by which each setting makes the run longer, in ns.
