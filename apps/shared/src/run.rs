@@ -22,6 +22,7 @@ pub struct SharedRun {
 fn add(sum: &mut Breakdown, before: &Breakdown, after: &Breakdown) {
     (sum.woken, sum.sent) = (after.woken, after.sent);
     sum.elapsed_ns += after.elapsed_ns - before.elapsed_ns;
+    sum.threads_ns += after.threads_ns - before.threads_ns;
     for (sum, before, after) in [
         (&mut sum.data, before.data, after.data),
         (&mut sum.lock, before.lock, after.lock),
@@ -82,7 +83,7 @@ impl SharedRun {
     /// Fails if a rank is lost.
     pub fn breakdown(&mut self) -> Result<()> {
         let total = |number: u64| self.svm.team().all_reduce(number, Sum);
-        let elapsed = total(self.waited.elapsed_ns)?.max(1) as f64;
+        let all = total(self.waited.threads_ns)?.max(1) as f64;
         let waited = &self.waited;
         for (name, ns) in [
             ("compute, % of time", waited.compute_ns()),
@@ -94,7 +95,7 @@ impl SharedRun {
             ("flags within lock, % of time", waited.flag.ns),
             ("others within barrier, % of time", waited.others.ns),
         ] {
-            let share = 100.0 * total(ns)? as f64 / elapsed;
+            let share = 100.0 * total(ns)? as f64 / all;
             self.report.figure(name, share);
         }
         let faults = total(waited.data.count)?;

@@ -20,17 +20,26 @@ pub struct VirtualMachine {
 }
 
 impl VirtualMachine {
-    /// Finds a machine that comes with clump, or reads a machine file.
+    /// Finds a machine that comes with clump, or reads a machine file; behind a comma, values that
+    /// it is to have instead: `now1997,cpu=40,network.L_us=20`.
     ///
     /// # Errors
     /// There is none of that name, or the file describes no machine.
     pub fn find(name: &str) -> Result<Self, String> {
-        let file = match Machine::built_in(name) {
+        let (known, changes) = match name.split_once(',') {
+            Some((known, changes)) if changes.contains('=') => (known, changes),
+            _ => (name, ""),
+        };
+        let file = match Machine::built_in(known) {
             Some(file) => file.to_owned(),
-            None => text_file::read(Path::new(name), MAX_BYTES).map_err(|e| {
+            None => text_file::read(Path::new(known), MAX_BYTES).map_err(|e| {
                 let names = Machine::names().collect::<Vec<_>>().join(", ");
-                format!("`{name}` is none of {names}, and no machine file can be read there: {e}")
+                format!("`{known}` is none of {names}, and no machine file can be read there: {e}")
             })?,
+        };
+        let file = match changes {
+            "" => file,
+            _ => Machine::altered(&file, changes).map_err(|e| format!("`{changes}`: {e}"))?,
         };
         let found = Self { name: name.to_owned(), file };
         found.machine().map(|_| found)

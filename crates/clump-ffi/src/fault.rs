@@ -210,6 +210,7 @@ fn of_shared_memory(error: &SharedMemoryError) -> S {
         | Kind::NotAllocated(_)
         | Kind::BeyondAllocated { .. }
         | Kind::NotDynamic
+        | Kind::OtherThread
         | Kind::NoObject(_) => S::CLUMP_ERR_ARGUMENT,
         Kind::BadMessage | Kind::Unreachable => S::CLUMP_ERR_NETWORK,
     }

@@ -63,7 +63,7 @@ impl Sums {
     /// Runs `work`, and adds its time.
     #[inline]
     pub(crate) fn time<R>(&self, part: Part, work: impl FnOnce() -> R) -> R {
-        let actor = self.context.as_ref().and_then(|context| context.actor());
+        let actor = self.context.as_ref().and_then(|context| context.own_actor());
         let _call = actor.map(|actor| actor.heap_call(part == Part::Data));
         self.note(part, false);
         let now_ns = || actor.map_or_else(clock::ticked_ns, |actor| actor.clock_ns());

@@ -146,6 +146,7 @@ impl CallFailure {
             Self::Result(result::NO_THREAD) => ErrorKind::NoThread,
             Self::Result(result::UNREACHABLE) => ErrorKind::Unreachable,
             Self::Result(result::NO_PORT) => ErrorKind::NoPort,
+            Self::Result(result::OTHER_THREAD) => ErrorKind::OtherThread,
             Self::Result(_) => ErrorKind::Misuse,
         }
     }

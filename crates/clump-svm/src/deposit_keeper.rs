@@ -133,6 +133,9 @@ impl DepositKeeper {
         &self,
         work: impl FnOnce(&RankPort) -> Result<R, CallFailure>,
     ) -> Result<R, CallFailure> {
+        if self.context.actor().is_some() && self.context.own_actor().is_none() {
+            return Err(CallFailure::Result(result::OTHER_THREAD));
+        }
         PORT.with(|own| {
             let cell = own.get();
             if cell.try_borrow().is_ok_and(|port| port.is_none()) {

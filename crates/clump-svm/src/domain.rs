@@ -386,6 +386,10 @@ impl Domain {
             Err(CallFailure::Result(result::UNREACHABLE)) => {
                 self.rights.end(fault.address, "its home refuses to hand it out");
             }
+            Err(CallFailure::Result(result::OTHER_THREAD)) => {
+                let why = "in virtual time only the thread that has joined accesses the heap";
+                self.rights.end(fault.address, why);
+            }
             Err(CallFailure::Result(result::NO_INTERFACE)) => {
                 let why = "in virtual time a handler of a message cannot fetch it: let the handler \
                            note what came, and access the heap behind the poll";

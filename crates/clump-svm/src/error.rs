@@ -127,6 +127,9 @@ pub enum ErrorKind {
          them, one of which each thread takes that uses the heap"
     )]
     NoPort,
+    /// A thread has no time of its own.
+    #[error("in virtual time only the thread that has joined uses the shared heap")]
+    OtherThread,
     /// Nodes do not understand each other.
     #[error("a message of another node's interface made no sense: are all nodes of one build?")]
     BadMessage,

@@ -171,7 +171,7 @@ impl HeapRights {
     /// Runs a change of rights, without which this rank cannot go on.
     fn protected(&self, first: u32, change: impl FnOnce() -> std::result::Result<(), OsError>) {
         let change = || {
-            if let Some(actor) = self.context.actor() {
+            if let Some(actor) = self.context.own_actor() {
                 actor.work(actor.page_costs().protect_ns);
             }
             change()

@@ -187,6 +187,8 @@ pub(crate) mod result {
     pub(crate) const NO_PORT: u64 = 8;
     /// There is no interface, which would have to read for the rank.
     pub(crate) const NO_INTERFACE: u64 = 9;
+    /// Time is virtual, and the thread is not the one that has it.
+    pub(crate) const OTHER_THREAD: u64 = 10;
 }
 
 /// Change of a rank's rights on consecutive pages.

@@ -44,7 +44,7 @@ impl NodeLocks {
 
     /// Returns a lock or flag, for an access to it, which is ordered where time is virtual.
     fn entry(&self, id: u64) -> Result<(&AtomicU64, &AtomicU32), CallFailure> {
-        if let Some(actor) = self.context.actor() {
+        if let Some(actor) = self.context.own_actor() {
             actor.access_word();
         }
         let missing = CallFailure::Result(crate::mailbox::result::MISUSE);

@@ -212,7 +212,7 @@ impl Svm {
         /// Marks the sum of ranks one of which has failed.
         const FAILED: u64 = 1 << 63;
         let inner = &*self.inner;
-        let _call = inner.context.actor().map(|actor| actor.heap_call(false));
+        let _call = inner.context.own_actor().map(|actor| actor.heap_call(false));
         let first = self.allocated_pages();
         let place = || -> Result<u64> {
             if self.rank() == 0 {

@@ -186,6 +186,27 @@ impl Machine {
         Ok(Self { node, network, nics: file.nics, cpu_ppm, execute_ns, pages })
     }
 
+    /// Returns a machine file with other values: `KEY=VALUE`, separated by commas, a key of a table
+    /// as `TABLE.KEY`.
+    ///
+    /// # Errors
+    /// A change has no such form, or the file is no table.
+    pub fn altered(text: &str, changes: &str) -> Result<String, MachineError> {
+        let syntax = |e: &toml::de::Error| MachineError::Syntax(e.message().to_owned());
+        let mut file: toml::Table = toml::from_str(text).map_err(|e| syntax(&e))?;
+        for change in changes.split(',') {
+            let of_change: toml::Table = toml::from_str(change).map_err(|e| syntax(&e))?;
+            for (key, value) in of_change {
+                match (file.get_mut(&key), value) {
+                    (Some(toml::Value::Table(table)), toml::Value::Table(new)) => table.extend(new),
+                    (_, value) => drop(file.insert(key, value)),
+                }
+            }
+        }
+        debug_assert!(!file.is_empty(), "a machine has paths");
+        Ok(file.to_string())
+    }
+
     /// Returns the costs of a path within a node, or between nodes.
     pub fn costs(&self, between_nodes: bool) -> &PathCosts {
         if between_nodes { &self.network } else { &self.node }
@@ -299,6 +320,22 @@ mod tests {
         let PathCosts { send_ns, receive_ns, gap_ns, latency_ns, byte_ps, .. } = now.network;
         assert_eq!([send_ns, receive_ns, gap_ns, latency_ns], [2900, 2900, 5800, 5000]);
         assert_eq!(byte_ps, 26_316, "38 MB/s");
+    }
+
+    #[test]
+    fn single_values_of_a_file_are_changed() {
+        let now = Machine::built_in("now1997").unwrap();
+        let changed = |changes: &str| Machine::read(&Machine::altered(now, changes).unwrap());
+        let base = Machine::read(now).unwrap();
+        let network = PathCosts { latency_ns: 20_000, ..base.network };
+        let expected = Machine { cpu_ppm: 40_500_000, network, ..base };
+        assert_eq!(changed("cpu=40.5,network.L_us=20"), Ok(expected));
+        assert!(changed("colour=1").unwrap_err().to_string().contains("colour"));
+        assert!(changed("network.colour=1").is_err());
+        for wrong in ["cpu", "=1", "cpu=", "cpu=1,", "[network]\ncpu=1"] {
+            let altered = Machine::altered(now, wrong);
+            assert!(altered.is_err() || changed(wrong).is_err() || wrong.ends_with(','), "{wrong}");
+        }
     }
 
     #[test]

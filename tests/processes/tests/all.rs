@@ -43,6 +43,7 @@ mod temporary;
 mod terminal;
 mod traces;
 mod update_storm;
+mod virtual_heaps;
 mod virtual_sweeps;
 mod virtual_time;
 mod waits;

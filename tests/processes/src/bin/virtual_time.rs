@@ -7,7 +7,9 @@
 //! reads the clock until N ns have passed, `zN` sleeps for N ns, `kill` kills itself, `spin`
 //! polls for ever. One-sided operations: `uK` adds one to the word of rank K, `fK` does so and
 //! reads it before, `lK` reads it, `gK:B` and `xK:B` read and write B bytes beside it, `Q` waits
-//! for the end of all.
+//! for the end of all. Shared virtual memory, with a page on each node in turn: `WN` adds one to
+//! the word of page N, `RN` reads it, `B` meets all ranks in a barrier of the heap, `L` takes and
+//! `U` gives back its lock.
 //!
 //! All ranks begin at the same time; each prints the ns that have passed since then, and the values
 //! that it has read.
@@ -15,6 +17,7 @@
 
 use clump::am::{Endpoint, Handler, Tag, Token};
 use clump::rma::{Rma, Segment, Target};
+use clump::svm::{Home, SharedArray, Svm, SyncObject};
 use std::cell::Cell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -45,6 +48,27 @@ struct Rank {
     targets: Vec<Target>,
     /// Values that it has read.
     values: Vec<u64>,
+    /// The heap, where a rank uses it.
+    heap: Option<Heap>,
+}
+
+/// The shared heap: a word at the beginning of each page, and a lock.
+struct Heap {
+    svm: Svm,
+    words: SharedArray<u64>,
+    lock: SyncObject,
+}
+
+impl Heap {
+    /// Opens it with so many pages.
+    fn open(cl: &clump::Clump, pages: usize) -> clump::Result<Self> {
+        let svm = cl.svm()?;
+        let words = svm.array(512 * pages, Home::Cyclic)?;
+        let made = if cl.rank() == 0 { svm.sync_object()?.number() } else { 0 };
+        let lock = SyncObject::from_number(cl.team().all_reduce(made, clump::Max)?)?;
+        svm.barrier()?;
+        Ok(Self { svm, words, lock })
+    }
 }
 
 /// Bytes behind the word of each rank.
@@ -52,9 +76,13 @@ const MEMORY: u64 = 1 << 20;
 
 fn main() -> Result<(), Failure> {
     let cl = clump::init()?;
-    let program = std::env::args_os().nth(cl.rank() + 1).unwrap_or_default();
-    let program = program.into_string().map_err(|_| "a program is text")?;
+    let all: Vec<String> =
+        std::env::args_os().skip(1).map(|program| program.to_string_lossy().into_owned()).collect();
+    let program = all.get(cl.rank()).cloned().unwrap_or_default();
     let mut rank = Rank::open(cl)?;
+    if all.iter().any(|program| program.contains('B')) {
+        rank.heap = Some(Heap::open(&rank.cl, 64)?);
+    }
     rank.cl.barrier()?;
     let now_ns = rank.cl.clock().now_ns();
     assert!(now_ns < BEGIN_NS, "it took {now_ns} ns to begin");
@@ -93,7 +121,8 @@ impl Rank {
         let rma = Rma::open(&cl)?;
         let (memory, targets) = cl.allocate(&rma, 8 + MEMORY)?;
         let (awaited, values) = ([0; 2], Vec::new());
-        Ok(Self { cl, ep, dests, handled, awaited, rma, _memory: memory, targets, values })
+        let heap = None;
+        Ok(Self { cl, ep, dests, handled, awaited, rma, _memory: memory, targets, values, heap })
     }
 
     fn execute(&mut self, word: &str) -> Result<(), Failure> {
@@ -137,6 +166,7 @@ impl Rank {
             }
             (_, "u" | "f" | "l" | "g" | "x") => self.operate(what, number, bytes)?,
             (_, "Q") => self.rma.quiet()?,
+            (_, "W" | "R" | "B" | "L" | "U") => self.share(what, number as usize)?,
             (_, "z") => clump_os::clock::pass(Duration::from_nanos(number)),
             _ => return Err(format!("`{word}` is no word").into()),
         }
@@ -151,6 +181,18 @@ impl Rank {
             "l" => self.values.push(target.load(0)?),
             "g" => target.get_bytes(8, &mut vec![0; bytes.parse()?])?,
             _ => target.put_bytes(8, &vec![0; bytes.parse()?])?,
+        }
+        Ok(())
+    }
+
+    fn share(&mut self, what: &str, page: usize) -> Result<(), Failure> {
+        let Heap { svm, words, lock } = self.heap.as_ref().ok_or("no program has a `B`")?;
+        match what {
+            "W" => words.set(512 * page, words.get(512 * page) + 1),
+            "R" => self.values.push(words.get(512 * page)),
+            "B" => svm.barrier()?,
+            "L" => svm.enter(*lock)?,
+            _ => svm.leave(*lock)?,
         }
         Ok(())
     }
