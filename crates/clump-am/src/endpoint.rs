@@ -363,6 +363,18 @@ impl<H: Ownership> Endpoint<H> {
         }
     }
 
+    /// Makes it one of the runtime: where time is virtual, its handlers are no computation of the
+    /// program.
+    ///
+    /// # Errors
+    /// Another call on it is under way.
+    pub fn belong_to_runtime(&self) -> Result<()> {
+        if let Some(inbox) = &mut self.hold.core()?.handler_context.virtual_inbox {
+            inbox.of_runtime = true;
+        }
+        Ok(())
+    }
+
     /// Returns the rank's context.
     pub fn context(&self) -> &Arc<RankContext> {
         &self.context

@@ -392,7 +392,12 @@ fn append_in_virtual_time(
         if message.kind == MessageKind::Short {
             path.count_stamp();
         }
-        actor.send(record, actor.number_of(to), message.charged_bytes(), true);
+        actor.send(
+            record,
+            actor.number_of(to),
+            message.charged_bytes(),
+            handler_context.class(true),
+        );
         let remote = actor.is_far(to);
         handler_context.note_traced_send(to, message, (false, remote), clock::now_ns());
     } else {

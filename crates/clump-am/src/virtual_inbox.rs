@@ -13,6 +13,8 @@ const MAX_WAITING: usize = 1 << 16;
 /// Messages that wait until they are due.
 #[derive(Debug, Default)]
 pub(crate) struct VirtualInbox {
+    /// True if the endpoint is one of the runtime.
+    pub(crate) of_runtime: bool,
     /// Those whose due time is not known yet.
     unknown: Vec<(PendingMessage, LocalMessage)>,
     /// The others, in the order in which they are handled.

@@ -247,6 +247,25 @@ impl Mapping {
             .map_err(|e| OsError::new(what(), e))
     }
 
+    /// Maps the pages of a range that has these rights, so that no access to them is a fault of
+    /// the kernel. Does nothing where the kernel cannot (before Linux 5.14).
+    pub fn populate(&self, offset: usize, bytes: usize, rights: Rights) {
+        let advice = match rights {
+            Rights::None => return,
+            Rights::Read => Advice::LinuxPopulateRead,
+            Rights::Write => Advice::LinuxPopulateWrite,
+        };
+        let is_inside = offset.checked_add(bytes).is_some_and(|end| end <= self.bytes());
+        debug_assert!(is_inside && offset.is_multiple_of(PAGE), "pages of the mapping");
+        if is_inside {
+            // SAFETY: a range of this mapping, of which the advice changes nothing but when pages
+            // are mapped.
+            let _ = unsafe {
+                rustix::mm::madvise(self.base().as_ptr().add(offset).cast(), bytes, advice)
+            };
+        }
+    }
+
     /// Requests huge pages; without effect where the machine has none to give.
     pub fn advise_huge(&self) {
         self.advise(Advice::LinuxHugepage);

@@ -76,6 +76,7 @@ impl Rma {
     }
 
     fn over(endpoint: Endpoint) -> Result<Self> {
+        endpoint.belong_to_runtime()?;
         let context = endpoint.context().clone();
         let nodes = context.nnodes();
         let books = Rc::new(RefCell::new(Requester::new(nodes)));

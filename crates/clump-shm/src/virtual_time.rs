@@ -28,7 +28,7 @@ mod thread;
 mod turns;
 
 pub use actor::Actor;
-pub use messages::{Arrival, PendingMessage};
+pub use messages::{Arrival, MessageClass, PendingMessage};
 pub use open::{actor, begin, executor, summary};
 pub use own_line::OwnLine;
 pub use summary::TimeSummary;

@@ -11,6 +11,7 @@ use crate::breakdown::{AheadPages, Part, SentMessages, Sums, WokenRequests};
 use crate::caller::{CallFailure, Caller, HandlerLock, Publication, checked};
 use crate::deposit_keeper::{DepositKeeper, PageRights};
 use crate::error::{Error, ErrorKind, Result};
+use crate::fault_probe::FaultProbe;
 use crate::fetch_log::FetchNote;
 use crate::handler_watch::HandlerWatch;
 use crate::heap_rights::HeapRights;
@@ -49,6 +50,7 @@ pub(crate) struct Domain {
     /// written, whichever thread found it.
     publishing: HandlerLock,
     pub(crate) late: LatePublisher,
+    fault_probe: FaultProbe,
     handler_watch: &'static HandlerWatch,
     pub(crate) opened_ns: u64,
 }
@@ -68,13 +70,19 @@ impl Domain {
         let (publishing, opened_ns) = (HandlerLock::default(), clock::now_ns());
         let handler_watch = HandlerWatch::begin(context.rank(), engine.serves_bus())?;
         let rights = HeapRights::new(context, (heap, view), engine)?;
-        let late = LatePublisher::default();
-        let domain = Self { step, keeper, rights, publishing, late, handler_watch, opened_ns };
+        let (late, fault_probe) = (LatePublisher::default(), FaultProbe::default());
+        let domain =
+            Self { step, keeper, rights, publishing, late, fault_probe, handler_watch, opened_ns };
         let domain = Box::leak(Box::new(domain));
         access_fault::give_stack()?;
         // SYNC 28: pairs with serve
         ACTIVE.store(domain, Ordering::Release);
         access_fault::install(serve).map_err(|_| ErrorKind::AlreadyOpen)?;
+        if let Some(actor) = context.own_actor()
+            && matches!(domain.rights.engine, AccessEngine::Protection)
+        {
+            actor.set_fault_here(domain.fault_probe.measure(&domain.rights.view)?);
+        }
         Ok(domain)
     }
 
@@ -357,6 +365,9 @@ impl Domain {
             return false;
         }
         let page = (offset / PAGE) as u32;
+        if self.fault_probe.serve(&self.rights.view, page) {
+            return true;
+        }
         let _published = (!self.rights.engine.scans()).then(|| self.publishing.lock());
         let had = self.rights.table.get(page);
         // Where the processor does not tell, a second fault on a page that can be read is a store.

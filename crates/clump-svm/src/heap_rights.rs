@@ -166,6 +166,11 @@ impl HeapRights {
             node.commit(self.heap, (offset, PAGE as u64), &mut &self.supply).is_ok()
         };
         self.protected(pages.0, || self.engine.set(&self.view, pages, rights, commit));
+        if self.context.own_actor().is_some() {
+            // The access that follows is the program's, and takes none of the kernel's time.
+            let (offset, bytes) = (pages.0 as usize * PAGE, pages.1 as usize * PAGE);
+            self.view.populate(offset, bytes, rights);
+        }
     }
 
     /// Runs a change of rights, without which this rank cannot go on.

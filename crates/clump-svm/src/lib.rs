@@ -39,6 +39,7 @@ mod dynamic_heap;
 mod dynamic_part;
 mod error;
 mod exclusive_pages;
+mod fault_probe;
 mod fetch_log;
 mod foresight;
 mod fragments;

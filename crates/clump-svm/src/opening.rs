@@ -71,7 +71,8 @@ pub(crate) fn by_hardware(
     (heap, heap_bytes): (SegmentName, u64),
     options: &SvmOptions,
 ) -> Result<Coherence> {
-    let table = agreed(team, mapped(context.node(), own_region(context, CONTROL_REGION), table_bytes()))?;
+    let table =
+        agreed(team, mapped(context.node(), own_region(context, CONTROL_REGION), table_bytes()))?;
     let view = view(context, team, heap, (heap_bytes, options.globals))?;
     let (sums, opened_ns) = (Sums::of(context), clock::now_ns());
     Ok(Coherence::Hardware { locks: NodeLocks::new(context, table), view, sums, opened_ns })

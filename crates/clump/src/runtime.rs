@@ -11,6 +11,7 @@ use clump_os::alarm::Alarm;
 use clump_os::sync::{AtomicBool, Ordering};
 use clump_pgas::{Pgas, PgasOptions};
 use clump_shm::node::{NodeConfig, NodeMemory};
+use clump_shm::virtual_time::Actor;
 use clump_svm::{Svm, SvmOptions};
 use clump_trace::Recorder;
 use clump_transport::{NetworkResources, NetworkTuning};
@@ -418,6 +419,8 @@ impl Clump {
     /// # Errors
     /// Fails as [`Clump::svm`] does.
     pub fn svm_with(&self, options: &SvmOptions) -> Result<Svm> {
+        // One call, whatever the nodes: a recording made on one node is charged on several.
+        let _call = self.inner.context.own_actor().map(Actor::call);
         Ok(Svm::open(self, &self.inner.team, options)?)
     }
 

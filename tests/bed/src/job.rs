@@ -137,8 +137,16 @@ fn network(shape: &Shape, socket: UdpSocket, seed: u64) -> NetworkResources {
 fn memory(shape: &Shape, node_of: &[u32], node: u32, sockets: &[UdpSocket]) -> NodeMemory {
     let Shape { ranks, nodes, proxies, survive, detour, .. } = *shape;
     let (spin_ns, yield_ns) = SPIN_AND_YIELD_NS;
-    let config =
-        NodeConfig { node, node_of, proxies, job_id: 77, survive, spin_ns, yield_ns, ..NodeConfig::new(ranks) };
+    let config = NodeConfig {
+        node,
+        node_of,
+        proxies,
+        job_id: 77,
+        survive,
+        spin_ns,
+        yield_ns,
+        ..NodeConfig::new(ranks)
+    };
     let mut memory = NodeMemory::create(&config).unwrap();
     if nodes > 1 {
         let awake = memory.local_ranks().chain(memory.own_interfaces());

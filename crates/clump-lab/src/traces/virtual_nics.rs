@@ -111,7 +111,14 @@ mod tests {
             ..PathCosts::default()
         };
         let (node, network) = (costs(1, 2), costs(100, 1_000));
-        let machine = Machine { node, network, nics: 1, cpu_ppm: 0, execute_ns: 0, pages: PageCosts::default() };
+        let machine = Machine {
+            node,
+            network,
+            nics: 1,
+            cpu_ppm: 0,
+            execute_ns: 0,
+            pages: PageCosts::default(),
+        };
         let mut nics = VirtualNics::of(machine);
         let end = |rank, track| MessageEnd { rank, track, node: rank, place: 0 };
         let mut send = |from, to, sent_ns, bytes| {

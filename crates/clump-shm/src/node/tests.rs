@@ -10,8 +10,15 @@ fn node(ranks: usize) -> NodeMemory {
 
 fn on_nodes(ranks: usize, node: u32, node_of: &[u32]) -> Result<NodeMemory> {
     let (survive, spin_ns, yield_ns) = (false, 1, 1);
-    let config =
-        NodeConfig { node, node_of, job_id: 7, survive, spin_ns, yield_ns, ..NodeConfig::new(ranks) };
+    let config = NodeConfig {
+        node,
+        node_of,
+        job_id: 7,
+        survive,
+        spin_ns,
+        yield_ns,
+        ..NodeConfig::new(ranks)
+    };
     NodeMemory::create(&config)
 }
 
@@ -125,7 +132,17 @@ fn what_no_node_can_hold_is_refused_in_words() {
     let (ranks, node_of, survive) = (2, &[0, 1][..], false);
     let (node, job_id, spin_ns, yield_ns) = (0, 1, 1, 1);
     let proxies = 17;
-    let config = NodeConfig { virtual_nodes: 0, ranks, node, node_of, proxies, job_id, survive, spin_ns, yield_ns };
+    let config = NodeConfig {
+        virtual_nodes: 0,
+        ranks,
+        node,
+        node_of,
+        proxies,
+        job_id,
+        survive,
+        spin_ns,
+        yield_ns,
+    };
     let why = NodeMemory::create(&config).unwrap_err().to_string();
     assert!(why.contains("up to 16 network interfaces, not 17"), "{why}");
 }

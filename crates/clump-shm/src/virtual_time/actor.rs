@@ -1,7 +1,7 @@
 //! The clock of a rank in virtual time, and its turns.
 
 use super::computation::Computation;
-use super::messages::{Arrival, PendingMessage};
+use super::messages::{Arrival, MessageClass, PendingMessage};
 use super::own_line::OwnLine;
 use super::summary::mix;
 use super::table::TimeTable;
@@ -86,8 +86,8 @@ impl Actor {
     }
 
     /// Returns the key of the next message: the same whatever other messages are handled meanwhile.
-    fn next_key(&self) -> u64 {
-        let (of, count) = if self.computation.is_collected() {
+    fn next_key(&self, class: MessageClass) -> u64 {
+        let (of, count) = if class.of_runtime || self.computation.is_collected() {
             (!(self.me as u64), &self.collected_sends)
         } else if self.computation.is_in_handler() {
             (self.handled_key.load(Relaxed), &self.handler_sends)
@@ -142,6 +142,12 @@ impl Actor {
         self.note_act();
     }
 
+    /// Notes the processor time that a page fault takes here outside of calls: it is no computation
+    /// of the program.
+    pub fn set_fault_here(&self, ns: u64) {
+        self.computation.set_fault_here(ns);
+    }
+
     /// Returns true while a handler of a message runs.
     pub fn is_in_handler(&self) -> bool {
         self.computation.is_in_handler()
@@ -166,7 +172,7 @@ impl Actor {
 
     /// Sends a message to `to`: charges its sender, and hands it over to a NIC. Returns the time
     /// at which that has it.
-    pub fn send(&self, message: PendingMessage, to: u32, bytes: u64, request: bool) -> u64 {
+    pub fn send(&self, message: PendingMessage, to: u32, bytes: u64, class: MessageClass) -> u64 {
         let (to, line) = (to as usize, self.line());
         let costs = *self.table.machine.costs(self.table.is_between_nodes(self.me, to));
         debug_assert!(to < self.table.actors.len(), "a rank of the job");
@@ -175,7 +181,7 @@ impl Actor {
         self.note_act();
         let number = line.sent.load(Relaxed);
         line.sent.store(number + 1, Relaxed);
-        if request {
+        if class.request {
             line.unhandled.store(line.unhandled.load(Relaxed) + 1, Relaxed);
         }
         let sent_ns = self.clock_ns();
@@ -185,7 +191,7 @@ impl Actor {
             record.number.store(number, Relaxed);
             record.to.store(to as u64, Relaxed);
             record.bytes.store(bytes, Relaxed);
-            record.key.store(self.next_key(), Relaxed);
+            record.key.store(self.next_key(class), Relaxed);
         }
         self.table.enqueue(message);
         self.note(&[1, sent_ns, to as u64, bytes]);
@@ -193,7 +199,7 @@ impl Actor {
     }
 
     /// Begins the handler of a message: charges its receiver.
-    pub fn begin_handler(&self, arrival: Arrival, request: bool) {
+    pub fn begin_handler(&self, arrival: Arrival, class: MessageClass) {
         debug_assert!(arrival.due_ns <= self.clock_ns(), "no message is handled before it is due");
         let source = usize::try_from(arrival.source).unwrap_or(usize::MAX);
         let between = self.table.is_between_nodes(source, self.me);
@@ -202,8 +208,11 @@ impl Actor {
         let handled = &self.line().handled;
         handled.store(handled.load(Relaxed) + 1, Relaxed);
         self.note(&[2, self.clock_ns(), arrival.due_ns, arrival.source, arrival.number]);
-        if request {
+        if class.request {
             self.note_handled(source);
+        }
+        if class.of_runtime {
+            return;
         }
         self.handled_key.store(arrival.key, Relaxed);
         self.handler_sends.store(0, Relaxed);
@@ -212,7 +221,10 @@ impl Actor {
     }
 
     /// Ends it.
-    pub fn end_handler(&self) {
+    pub fn end_handler(&self, class: MessageClass) {
+        if class.of_runtime {
+            return;
+        }
         self.enter(CallKind::Other);
         debug_assert!(self.line().handled.load(Relaxed) > 0, "it was counted at its beginning");
         let left_ns = self.computation.set_handled(None);

@@ -31,6 +31,9 @@ pub(super) struct Computation {
     /// True while the runtime sends what it has collected, and that of what a handler interrupts.
     collected: AtomicBool,
     interrupted_collected: AtomicBool,
+    /// Processor time of a page fault here, and what is to be left out of parts for faults.
+    fault_ns: AtomicU64,
+    left_out_ns: AtomicU64,
     /// The cost that the program gave for this part.
     given_ns: AtomicU64,
     script: Mutex<Script>,
@@ -50,7 +53,8 @@ impl Computation {
     pub(super) fn new(compute: Compute, cpu_ppm: u64) -> Self {
         debug_assert!(compute != Compute::Fixed(NONE), "the mark of no cost");
         let given_ns = AtomicU64::new(NONE);
-        let [since_ns, ticked_ns, preempted_ns] = [0, 0, 0].map(AtomicU64::new);
+        let [since_ns, ticked_ns, preempted_ns, fault_ns, left_out_ns] =
+            [0, 0, 0, 0, 0].map(AtomicU64::new);
         let (inside, in_handler) = (AtomicBool::new(true), AtomicBool::new(false));
         let (held, interrupted) = (AtomicU64::new(0), AtomicU64::new(0));
         let [collected, interrupted_collected] = [false, false].map(AtomicBool::new);
@@ -70,6 +74,8 @@ impl Computation {
             interrupted,
             collected,
             interrupted_collected,
+            fault_ns,
+            left_out_ns,
             given_ns,
             script: Mutex::new(script),
         }
@@ -148,7 +154,27 @@ impl Computation {
             return 0;
         }
         debug_assert!(self.since_ns.load(Relaxed) <= clock::processor_ns(), "it began before");
-        clock::processor_ns().saturating_sub(self.since_ns.load(Relaxed))
+        let ns = clock::processor_ns().saturating_sub(self.since_ns.load(Relaxed));
+        // A part that is shorter leaves the rest to the next.
+        let left_out_ns = self.left_out_ns.load(Relaxed);
+        self.left_out_ns.store(left_out_ns.saturating_sub(ns), Relaxed);
+        ns.saturating_sub(left_out_ns)
+    }
+
+    /// Notes the processor time of a page fault here.
+    pub(super) fn set_fault_here(&self, ns: u64) {
+        debug_assert!(ns < NONE, "a time");
+        self.fault_ns.store(ns, Relaxed);
+    }
+
+    /// Leaves a page fault of the kernel out of the part that runs, and of the next.
+    pub(super) fn leave_out_fault(&self) {
+        if self.compute.is_measured() && !self.inside.load(Relaxed) {
+            let left_out_ns = self.left_out_ns.load(Relaxed);
+            debug_assert!(left_out_ns < NONE, "parts are longer than faults at last");
+            let fault_ns = self.fault_ns.load(Relaxed);
+            self.left_out_ns.store(left_out_ns.saturating_add(fault_ns), Relaxed);
+        }
     }
 
     /// Notes the part that ends, of that processor time, if the thread had no processor for some of

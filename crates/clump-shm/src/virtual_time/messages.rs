@@ -12,6 +12,16 @@ const MAX_OF_REQUESTS: u64 = RECORDS as u64 / 4 * 3;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PendingMessage(u32);
 
+/// Kind of a message, to its sender and its receiver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageClass {
+    /// True for a request, false for a reply.
+    pub request: bool,
+    /// True for one between endpoints of the runtime: its overheads stand for what sends and
+    /// handles it, and how many there are depends on the machine.
+    pub of_runtime: bool,
+}
+
 /// A message whose due time is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Arrival {

@@ -6,7 +6,14 @@ use clump_virtual::{CallKind, PageCosts, PathCosts};
 fn actors(nics: u64, network: PathCosts) -> (NodeMemory, [Actor; 3]) {
     let node = NodeMemory::create(&NodeConfig { virtual_nodes: 2, ..NodeConfig::new(3) }).unwrap();
     let costs = PathCosts { send_ns: 1, ..PathCosts::default() };
-    let machine = Machine { node: costs, network, nics, cpu_ppm: 0, execute_ns: 0, pages: PageCosts::default() };
+    let machine = Machine {
+        node: costs,
+        network,
+        nics,
+        cpu_ppm: 0,
+        execute_ns: 0,
+        pages: PageCosts::default(),
+    };
     let (compute, node_of, folder) = (Compute::Fixed(0), vec![0, 0, 1], String::new());
     begin(&node, &TimePlan { machine, compute, folder, node_of }).unwrap();
     let all = [0, 1, 2].map(|rank| actor(&node, rank).unwrap().unwrap());
@@ -17,7 +24,7 @@ fn actors(nics: u64, network: PathCosts) -> (NodeMemory, [Actor; 3]) {
 fn send_after(actor: &Actor, ns: u64, to: u32, bytes: u64) -> PendingMessage {
     compute(actor, ns);
     let message = actor.begin_send().unwrap();
-    actor.send(message, to, bytes, true);
+    actor.send(message, to, bytes, MessageClass { request: true, of_runtime: false });
     message
 }
 

@@ -63,6 +63,9 @@ impl Actor {
     /// earlier.
     pub fn heap_call(&self, fault: bool) -> Call<'_> {
         let kind = if fault { CallKind::Poll } else { CallKind::Other };
+        if fault {
+            self.computation.leave_out_fault();
+        }
         let call = Call::begin(self, kind, true);
         self.order_words();
         if fault {
