@@ -224,11 +224,6 @@ impl RankContext {
         self.actor
     }
 
-    /// Returns the rank's clock, where time is virtual and this thread is the one that has it.
-    pub fn own_actor(&self) -> Option<&'static Actor> {
-        self.actor.filter(|_| virtual_thread::is_virtual())
-    }
-
     /// Begins virtual time, if the time of the job is virtual: returns once all ranks have.
     pub fn begin_virtual_time(&self) {
         if let Some(actor) = self.actor {

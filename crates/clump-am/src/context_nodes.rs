@@ -2,8 +2,15 @@
 //! exist, although all of them are parts of one.
 
 use crate::context::RankContext;
+use clump_os::virtual_thread;
 use clump_shm::export::{SegmentName, SegmentOwner};
+use clump_shm::virtual_time::Actor;
 use std::ops::Range;
+
+/// Returns the clock of a rank, where time is virtual and this thread is the one that has it.
+pub fn own_actor(context: &RankContext) -> Option<&'static Actor> {
+    context.actor().filter(|_| virtual_thread::is_virtual())
+}
 
 impl RankContext {
     /// Returns the number of nodes.

@@ -62,6 +62,19 @@ pub fn polled<H: Ownership>(endpoint: &Endpoint<H>) -> &impl Pollable {
     endpoint.hold.cell()
 }
 
+/// Makes an endpoint one of the runtime: where time is virtual, its handlers are no computation of
+/// the program.
+///
+/// # Errors
+/// Another call on it is under way.
+pub fn belongs_to_runtime<H: Ownership>(endpoint: &Endpoint<H>) -> Result<()> {
+    if let Some(inbox) = &mut endpoint.hold.core()?.handler_context.virtual_inbox {
+        debug_assert!(!inbox.is_waiting(), "no message has come yet");
+        inbox.of_runtime = true;
+    }
+    Ok(())
+}
+
 /// An endpoint that any thread may use.
 pub type SharedEndpoint = Endpoint<MultiThread>;
 
@@ -361,18 +374,6 @@ impl<H: Ownership> Endpoint<H> {
         if let Some(emulation) = core.handler_context.emulation.as_mut().filter(|knobs| knobs.on) {
             emulation.note_request(note);
         }
-    }
-
-    /// Makes it one of the runtime: where time is virtual, its handlers are no computation of the
-    /// program.
-    ///
-    /// # Errors
-    /// Another call on it is under way.
-    pub fn belong_to_runtime(&self) -> Result<()> {
-        if let Some(inbox) = &mut self.hold.core()?.handler_context.virtual_inbox {
-            inbox.of_runtime = true;
-        }
-        Ok(())
     }
 
     /// Returns the rank's context.

@@ -15,7 +15,7 @@ use clump_shm::name::Name;
 use clump_shm::shared::Shared;
 use clump_shm::slot::{Header, SlotKind};
 use clump_shm::traffic::TrafficRow;
-use clump_shm::virtual_time::MessageClass;
+use clump_shm::virtual_time::MessageRole;
 use clump_trace::{Counter, Counters, Flow, Role, Size};
 use clump_wire::Reason;
 use std::collections::VecDeque;
@@ -133,9 +133,9 @@ pub(crate) struct HandlerContext {
 
 impl HandlerContext {
     /// Returns the class of a message that this endpoint sends or handles, where time is virtual.
-    pub(crate) fn class(&self, request: bool) -> MessageClass {
+    pub(crate) fn class(&self, request: bool) -> MessageRole {
         let of_runtime = self.virtual_inbox.as_ref().is_some_and(|inbox| inbox.of_runtime);
-        MessageClass { request, of_runtime }
+        MessageRole { request, of_runtime }
     }
 
     #[inline(always)]

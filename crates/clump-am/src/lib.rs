@@ -88,10 +88,11 @@ pub use clump_shm::name::Name;
 pub use clump_shm::segment::Segment;
 pub use clump_wire::Reason;
 pub use context::{RankContext, Settings};
+pub use context_nodes::own_actor;
 pub use emulation::RequestNote;
 pub use endpoint::{
     AsContext, Endpoint, Events, MultiThread, Ownership, SharedEndpoint, SingleThread,
-    is_in_handler, polled,
+    belongs_to_runtime, is_in_handler, polled,
 };
 pub use endpoint_cell::{Access, BorrowedEndpoint, EndpointCell};
 pub use error::{Error, ErrorKind, Result};

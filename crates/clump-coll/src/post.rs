@@ -76,7 +76,7 @@ impl Post {
         let tag = tag(context);
         let stages = StagePool::new(context)?;
         let endpoint = Endpoint::open_shared(context, tag)?;
-        endpoint.belong_to_runtime()?;
+        clump_am::belongs_to_runtime(&endpoint)?;
         let index = usize::from(endpoint.name().index());
         let block = context.node().endpoint_block(context.rank(), index)?;
         let mailbox = Arc::new(Mutex::new(Mailbox::default()));

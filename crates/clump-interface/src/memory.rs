@@ -254,8 +254,11 @@ impl Memory for NodeSegments {
     }
 
     fn home(&self, name: SegmentName) -> (u32, bool) {
-        let node = self.node.home_of(name);
-        (node, self.node.region_owners().contains(&node))
+        let (node, own) = (self.node.home_of(name), self.node.node());
+        let owners = self.node.geometry().region_owners() as u32;
+        debug_assert!(owners == 1 || own == 0, "one machine has all virtual nodes");
+        debug_assert!(owners >= 1, "a node has regions");
+        (node, (own..own + owners).contains(&node))
     }
 
     fn watch(&mut self, bit: u32, watched: bool) {

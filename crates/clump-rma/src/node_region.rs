@@ -64,6 +64,7 @@ impl Rma {
         let memory = self.inner.context.node();
         let RegionOptions { reserved, pages } = options;
         let name = SegmentName::of_node(self.inner.context.node_number(), number);
+        debug_assert!(self.inner.context.home_of(name) < self.inner.context.nnodes(), "a node");
         memory.open_region(name, reserved, pages)?;
         memory.grow_region(name, bytes)?;
         let target = self.target(name)?;

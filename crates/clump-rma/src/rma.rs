@@ -76,9 +76,8 @@ impl Rma {
     }
 
     fn over(endpoint: Endpoint) -> Result<Self> {
-        endpoint.belong_to_runtime()?;
-        let context = endpoint.context().clone();
-        let nodes = context.nnodes();
+        clump_am::belongs_to_runtime(&endpoint)?;
+        let (context, nodes) = (endpoint.context().clone(), endpoint.context().nnodes());
         let books = Rc::new(RefCell::new(Requester::new(nodes)));
         equip(&endpoint, &books, context.node().interface_id(0))?;
         debug_assert!(context.node_number() < nodes, "this node is one of the job");

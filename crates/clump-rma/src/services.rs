@@ -99,7 +99,10 @@ impl Rma {
     /// of its rank, whose lock it would wait for.
     pub fn may_wait_in_fault(&self) -> bool {
         match self.inner.context.actor() {
-            Some(actor) => !actor.is_in_handler(),
+            Some(actor) => {
+                debug_assert!(self.inner.context.network().is_none(), "no network in virtual time");
+                !actor.computation().is_in_handler()
+            }
             None => self.inner.context.network().is_some_and(|network| network.is_free()),
         }
     }

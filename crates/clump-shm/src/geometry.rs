@@ -132,8 +132,17 @@ impl Geometry {
     }
 
     /// Returns the number of nodes whose regions the file has.
-    pub(crate) fn region_owners(&self) -> usize {
+    pub fn region_owners(&self) -> usize {
         self.owners as usize
+    }
+
+    /// Returns the number of region `index` of one of the nodes whose regions the file has, among
+    /// all of them; `None` if there is no such one.
+    pub(crate) fn region_number(&self, owner: u32, index: u8) -> Option<usize> {
+        let (owner, index) = (owner as usize, usize::from(index));
+        let is_inside = owner < self.region_owners() && index < NODE_REGIONS;
+        debug_assert!(self.owners >= 1, "a node has regions");
+        is_inside.then_some(owner * NODE_REGIONS + index)
     }
 
     /// Returns the number of ranks of the job.

@@ -28,7 +28,8 @@ mod thread;
 mod turns;
 
 pub use actor::Actor;
-pub use messages::{Arrival, MessageClass, PendingMessage};
+pub use computation::Computation;
+pub use messages::{Arrival, MessageRole, PendingMessage};
 pub use open::{actor, begin, executor, summary};
 pub use own_line::OwnLine;
 pub use summary::TimeSummary;

@@ -1,9 +1,10 @@
 //! Counters and times of one rank: what it waited for (paper 003, figure 3).
 
 use crate::thread_time::ThreadTime;
-use clump_am::RankContext;
+use clump_am::{RankContext, own_actor};
 use clump_os::clock;
 use clump_os::sync::{AtomicU64, Ordering};
+use clump_shm::virtual_time::Call;
 use clump_trace::{Counter, Counters, EventKind};
 use std::sync::Arc;
 
@@ -63,8 +64,8 @@ impl Sums {
     /// Runs `work`, and adds its time.
     #[inline]
     pub(crate) fn time<R>(&self, part: Part, work: impl FnOnce() -> R) -> R {
-        let actor = self.context.as_ref().and_then(|context| context.own_actor());
-        let _call = actor.map(|actor| actor.heap_call(part == Part::Data));
+        let actor = self.context.as_ref().and_then(|context| own_actor(context));
+        let _call = actor.map(|actor| Call::of_heap(actor, part == Part::Data));
         self.note(part, false);
         let now_ns = || actor.map_or_else(clock::ticked_ns, |actor| actor.clock_ns());
         let began = now_ns();

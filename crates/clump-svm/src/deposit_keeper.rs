@@ -10,7 +10,7 @@ use crate::mailbox::{LOCK_REGION, RECORD_REGION, result};
 use crate::rank_port::RankPort;
 use crate::rank_threads::RankThreads;
 use crate::settings::{PlacementRules, ProtocolSettings, place_rule};
-use clump_am::RankContext;
+use clump_am::{RankContext, own_actor};
 use clump_boot::SvmAhead;
 use clump_coll::{Max, Team};
 use clump_hlrc::deposit::{
@@ -78,6 +78,8 @@ impl DepositKeeper {
         let first_rank = context.ranks_of(context.node_number()).start;
         debug_assert!(nodes > 1 && number < nodes, "one of several nodes");
         debug_assert!(settings.pages > 0, "a heap has pages");
+        let is_virtual = context.actor().is_some();
+        debug_assert!(caller.is_some() != is_virtual, "only nodes of machines have interfaces");
         if nodes > MAX_LOCKING_NODES {
             return Err(
                 clump_shm::Error::NotANode("it is one of more nodes than share locks").into()
@@ -133,7 +135,7 @@ impl DepositKeeper {
         &self,
         work: impl FnOnce(&RankPort) -> Result<R, CallFailure>,
     ) -> Result<R, CallFailure> {
-        if self.context.actor().is_some() && self.context.own_actor().is_none() {
+        if self.context.actor().is_some() && own_actor(&self.context).is_none() {
             return Err(CallFailure::Result(result::OTHER_THREAD));
         }
         PORT.with(|own| {

@@ -20,7 +20,7 @@ use crate::kept_locks::KeptState;
 use crate::late_publisher::LatePublisher;
 use crate::mailbox::{Call, MAX_STEPS, RightsStep, op, result};
 use crate::own_fetch::{self, OwnFetch};
-use clump_am::RankContext;
+use clump_am::{RankContext, own_actor};
 use clump_boot::SvmProtocol;
 use clump_coll::{Max, Team};
 use clump_hlrc::PageAccess;
@@ -78,10 +78,10 @@ impl Domain {
         // SYNC 28: pairs with serve
         ACTIVE.store(domain, Ordering::Release);
         access_fault::install(serve).map_err(|_| ErrorKind::AlreadyOpen)?;
-        if let Some(actor) = context.own_actor()
+        if let Some(actor) = own_actor(context)
             && matches!(domain.rights.engine, AccessEngine::Protection)
         {
-            actor.set_fault_here(domain.fault_probe.measure(&domain.rights.view)?);
+            actor.computation().set_fault_here(domain.fault_probe.measure(&domain.rights.view)?);
         }
         Ok(domain)
     }

@@ -9,7 +9,7 @@ use crate::exclusive_pages::ExclusivePages;
 use crate::keeper::Keeper;
 use crate::mailbox::{MAYBE_WRITTEN, RightsStep};
 use crate::rights_table::RightsTable;
-use clump_am::RankContext;
+use clump_am::{RankContext, own_actor};
 use clump_hlrc::PageAccess;
 use clump_os::error::Errno;
 use clump_os::map::{Mapping, PAGE, Rights};
@@ -166,9 +166,10 @@ impl HeapRights {
             node.commit(self.heap, (offset, PAGE as u64), &mut &self.supply).is_ok()
         };
         self.protected(pages.0, || self.engine.set(&self.view, pages, rights, commit));
-        if self.context.own_actor().is_some() {
+        if own_actor(&self.context).is_some() {
             // The access that follows is the program's, and takes none of the kernel's time.
             let (offset, bytes) = (pages.0 as usize * PAGE, pages.1 as usize * PAGE);
+            debug_assert!(offset + bytes <= self.view.bytes(), "pages of the heap");
             self.view.populate(offset, bytes, rights);
         }
     }
@@ -176,7 +177,7 @@ impl HeapRights {
     /// Runs a change of rights, without which this rank cannot go on.
     fn protected(&self, first: u32, change: impl FnOnce() -> std::result::Result<(), OsError>) {
         let change = || {
-            if let Some(actor) = self.context.own_actor() {
+            if let Some(actor) = own_actor(&self.context) {
                 actor.work(actor.page_costs().protect_ns);
             }
             change()

@@ -19,13 +19,18 @@ const ADDRESSES: usize = 80;
 
 /// Returns the name of a region of a rank's node.
 pub(crate) fn own_region(context: &RankContext, number: u8) -> SegmentName {
-    SegmentName::of_node(context.node_number(), number)
+    let name = SegmentName::of_node(context.node_number(), number);
+    debug_assert_eq!(name.index(), number, "a region of that number");
+    name
 }
 
 /// Opens a region, made `bytes` bytes long.
 pub(crate) fn region(node: &NodeMemory, name: SegmentName, bytes: u64) -> Result<()> {
+    debug_assert!(bytes > 0, "a region has bytes");
     node.open_region(name, bytes, Pages::Base)?;
-    Ok(node.grow_region(name, bytes)?)
+    node.grow_region(name, bytes)?;
+    debug_assert!(node.extent_of(name).is_some_and(|extent| extent.bytes >= bytes), "it is open");
+    Ok(())
 }
 
 /// Maps a region as words.

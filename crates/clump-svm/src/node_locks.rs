@@ -2,7 +2,7 @@
 //! node the hardware keeps memory consistent.
 
 use crate::caller::{CallFailure, check_deaths};
-use clump_am::RankContext;
+use clump_am::{RankContext, own_actor};
 use clump_os::futex;
 use clump_os::sync::{AtomicU32, AtomicU64, Ordering};
 use clump_shm::cells::Cells;
@@ -44,7 +44,7 @@ impl NodeLocks {
 
     /// Returns a lock or flag, for an access to it, which is ordered where time is virtual.
     fn entry(&self, id: u64) -> Result<(&AtomicU64, &AtomicU32), CallFailure> {
-        if let Some(actor) = self.context.own_actor() {
+        if let Some(actor) = own_actor(&self.context) {
             actor.access_word();
         }
         let missing = CallFailure::Result(crate::mailbox::result::MISUSE);

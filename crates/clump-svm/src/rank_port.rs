@@ -7,7 +7,7 @@ use crate::home_frames::{HomeFrames, WORD_HEAD, copy_words, place};
 use crate::mailbox::{HEAP_REGION, LOCK_REGION, RECORD_REGION, TWIN_REGION, result};
 use crate::node_pages::{PAGE, difference};
 use crate::settings::PlacementRules;
-use clump_am::RankContext;
+use clump_am::{RankContext, own_actor};
 use clump_hlrc::deposit::{DepositPort, DepositedBytes, DepositedNotices, PageBytes, PagePart};
 use clump_hlrc::{Diff, Strides};
 use clump_onesided::protocol::MAX_PIECE;
@@ -92,6 +92,10 @@ impl RankPort {
         let (strides, held) = Default::default();
         debug_assert_eq!(u32::from(rules.nodes), context.nnodes(), "rules of this job");
         debug_assert!(nodes.len() > 1, "one of several nodes");
+        debug_assert!(
+            caller.is_some() || context.actor().is_some(),
+            "else a node has an interface"
+        );
         let supply = MachineSupply::new(node.ranks());
         let number = 1 + PORTS.fetch_add(1, Ordering::Relaxed);
         Ok(Self {
@@ -171,6 +175,7 @@ impl RankPort {
     /// them before it.
     fn order(&self) {
         if let Some(actor) = self.context.actor() {
+            debug_assert!(own_actor(&self.context).is_some(), "the thread has the clock");
             actor.order_words();
         }
     }
@@ -178,6 +183,7 @@ impl RankPort {
     /// Charges what the machine file says, where time is virtual.
     fn pay(&self, cost: impl FnOnce(PageCosts) -> u64) {
         if let Some(actor) = self.context.actor() {
+            debug_assert!(own_actor(&self.context).is_some(), "the thread has the clock");
             actor.work(cost(actor.page_costs()));
         }
     }

@@ -14,12 +14,13 @@ use crate::opening::{Coherence, SvmOptions, agreed, by_hardware, by_protocol};
 use crate::program_globals::ProgramGlobals;
 use crate::settings::Home;
 use crate::thread_locks::ThreadLocks;
-use clump_am::{AsContext, RankContext};
+use clump_am::{AsContext, RankContext, own_actor};
 use clump_coll::{Max, Team};
 use clump_os::clock;
 use clump_os::sync::{AtomicBool, AtomicU64, Ordering};
 use clump_shm::export::SegmentName;
 use clump_shm::supply::{MachineSupply, Shortage};
+use clump_shm::virtual_time::Call;
 use clump_trace::Counter;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -212,7 +213,7 @@ impl Svm {
         /// Marks the sum of ranks one of which has failed.
         const FAILED: u64 = 1 << 63;
         let inner = &*self.inner;
-        let _call = inner.context.own_actor().map(|actor| actor.heap_call(false));
+        let _call = own_actor(&inner.context).map(|actor| Call::of_heap(actor, false));
         let first = self.allocated_pages();
         let place = || -> Result<u64> {
             if self.rank() == 0 {

@@ -64,7 +64,7 @@ fn open(context: &Arc<RankContext>) -> clump_am::Result<(Endpoint, SharedExecuto
         endpoint.set_handler(Handler(number), move |token, words, payload| {
             let mut bytes = vec![0; payload.len()];
             payload.copy_to(&mut bytes);
-            actor.execute();
+            actor.work(actor.execute_ns());
             let from = token.from();
             let mut executor = executor.borrow_mut();
             executor.handle(from, number, words, &bytes);

@@ -3,7 +3,7 @@
 use crate::leave::Leave;
 use crate::rank_clock::RankClock;
 use crate::{Error, Result};
-use clump_am::{AsContext, ErrorKind, RankContext, Settings};
+use clump_am::{AsContext, ErrorKind, RankContext, Settings, own_actor};
 use clump_boot::boot::Control;
 use clump_boot::{Boot, Config};
 use clump_coll::{Number, Op, Plain, Team};
@@ -420,7 +420,7 @@ impl Clump {
     /// Fails as [`Clump::svm`] does.
     pub fn svm_with(&self, options: &SvmOptions) -> Result<Svm> {
         // One call, whatever the nodes: a recording made on one node is charged on several.
-        let _call = self.inner.context.own_actor().map(Actor::call);
+        let _call = own_actor(&self.inner.context).map(Actor::call);
         Ok(Svm::open(self, &self.inner.team, options)?)
     }
 

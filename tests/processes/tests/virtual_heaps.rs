@@ -3,7 +3,7 @@
 
 use crate::svm::svm;
 use crate::virtual_time::{ends, job, summary};
-use clump_process_tests::{Folder, Job};
+use clump_process_tests::{Folder, Job, program};
 use clump_test_tier::first_of;
 
 /// Costs of pages, in ns: of different lengths, so that a sum tells what it is of.
@@ -91,6 +91,32 @@ fn applications_are_verified_on_sixteen_processors_and_say_where_time_went() {
         let parts = ["compute", "data wait", "lock", "release", "barrier"].map(share);
         let sum: f64 = parts.iter().sum();
         assert!((sum - 100.0).abs() < 0.01 && parts[0] > 0.0, "{words}: {parts:?}");
+    }
+}
+
+#[test]
+fn a_recording_of_one_node_is_charged_in_full_on_several() {
+    let folder = Folder::new();
+    let clump = program("clump-under-test").display().to_string();
+    let computed = |app: &str, nodes: u32, cpu: &str| {
+        let recording = folder.path().join(app.split(' ').next().unwrap());
+        let options = format!("--cpu {cpu}:{} -n 8 --nodes {nodes}", recording.display());
+        let run = format!("run --virtual vmmc1999,cpu=7 {options} --json");
+        let done = Job::command(&format!("{run} {clump} app {app} --json")).finish();
+        done.expect_clean();
+        let time = done.json()["virtual_time"].clone();
+        assert_eq!(time["diverged_ns"].as_u64(), Some(0), "{app}, {nodes}: {time}");
+        (time["computed_ns"].as_u64().unwrap(), time["digest"].clone())
+    };
+    let applications =
+        ["fft --log 10", "water-nsq --molecules 64 --steps 6", "ocean --side 32 --cycles 4"];
+    for app in first_of(2, &applications) {
+        let (recorded, _) = computed(app, 1, "record");
+        for nodes in [2, 8] {
+            let replayed = computed(app, nodes, "replay");
+            assert_eq!(replayed.0, recorded, "{app} on {nodes} nodes");
+            assert_eq!(replayed, computed(app, nodes, "replay"), "{app} on {nodes} nodes");
+        }
     }
 }
 

@@ -26,13 +26,6 @@ impl NodeMemory {
         }
     }
 
-    /// Returns the nodes whose regions this memory has: its own, or all virtual ones.
-    pub fn region_owners(&self) -> Range<u32> {
-        let owners = self.geometry.region_owners() as u32;
-        debug_assert!(owners == 1 || self.node == 0, "one machine has all virtual nodes");
-        self.node..self.node + owners
-    }
-
     /// Returns the extent of the memory of that name; `None` when none of this node is registered
     /// under it now, or it is outside of its owner's space.
     pub fn extent_of(&self, name: SegmentName) -> Option<Extent> {
@@ -132,7 +125,7 @@ impl NodeMemory {
                 (extent, space, Pages::Huge)
             }
             SegmentOwner::Node(_) => {
-                let number = self.region_number(name)?;
+                let number = region_number(self, name)?;
                 let (shape, bytes) = self.regions().ok()?.look_up(number)?;
                 let offset = self.geometry.region(number);
                 let extent = Extent { offset, reserved: shape.reserved, bytes };
@@ -143,17 +136,6 @@ impl NodeMemory {
         is_inside(extent, &space).then_some((extent, pages))
     }
 
-    /// Returns the number of a region among all that the file has; `None` if it has no such one.
-    fn region_number(&self, name: SegmentName) -> Option<usize> {
-        let SegmentOwner::Node(node) = name.owner() else { return None };
-        let index = usize::from(name.index());
-        // A file with the regions of several nodes has those of all virtual ones, and is node 0's.
-        let owner = node.checked_sub(self.node)? as usize;
-        let known = name == SegmentName::of_node(node, name.index());
-        let is_inside = owner < self.geometry.region_owners() && index < NODE_REGIONS;
-        (known && is_inside).then_some(owner * NODE_REGIONS + index)
-    }
-
     /// Creates a region of this node, or of a virtual one, with address space for `reserved` bytes,
     /// or finds the one that is there. All of it is zero, and none of it may be accessed yet.
     ///
@@ -162,7 +144,7 @@ impl NodeMemory {
     /// other properties.
     pub fn open_region(&self, name: SegmentName, reserved: u64, pages: Pages) -> Result<()> {
         let refused = |found| Error::Region { number: name.index(), reserved, found };
-        let number = self.region_number(name).ok_or_else(|| refused(None))?;
+        let number = region_number(self, name).ok_or_else(|| refused(None))?;
         if !(1..=REGION_SPACE).contains(&reserved) {
             return Err(refused(None));
         }
@@ -181,7 +163,7 @@ impl NodeMemory {
     /// There is no such region, or it has address space for fewer bytes.
     pub fn grow_region(&self, name: SegmentName, bytes: u64) -> Result<()> {
         let refused = |found| Error::Region { number: name.index(), reserved: bytes, found };
-        let number = self.region_number(name).ok_or_else(|| refused(None))?;
+        let number = region_number(self, name).ok_or_else(|| refused(None))?;
         let regions = self.regions()?;
         if regions.grow(number, bytes) {
             return Ok(());
@@ -218,6 +200,16 @@ impl NodeMemory {
         debug_assert!(all >= NODE_REGIONS, "those of one node at least");
         super::place_slice(&self.front, self.geometry.region_table(), all).map(RegionTable)
     }
+}
+
+/// Returns the number of a region among all that a memory has; `None` if it has no such one.
+fn region_number(memory: &NodeMemory, name: SegmentName) -> Option<usize> {
+    let SegmentOwner::Node(node) = name.owner() else { return None };
+    // A file with the regions of several nodes has those of all virtual ones, and is node 0's.
+    let owner = node.checked_sub(memory.node)?;
+    debug_assert!(memory.geometry.region_owners() == 1 || memory.node == 0, "one machine has all");
+    let is_known = name == SegmentName::of_node(node, name.index());
+    memory.geometry.region_number(owner, name.index()).filter(|_| is_known)
 }
 
 /// Returns true if an extent, which another process wrote, is one inside its owner's space.

@@ -1,7 +1,7 @@
 //! The clock of a rank in virtual time, and its turns.
 
 use super::computation::Computation;
-use super::messages::{Arrival, MessageClass, PendingMessage};
+use super::messages::{Arrival, MessageRole, PendingMessage};
 use super::own_line::OwnLine;
 use super::summary::mix;
 use super::table::TimeTable;
@@ -9,7 +9,7 @@ use super::turns::State;
 use crate::node::NodeMemory;
 use clump_os::sync::{AtomicU64, Ordering, Ordering::Relaxed};
 use clump_virtual::turn::NEVER;
-use clump_virtual::{CallKind, Compute, PageCosts};
+use clump_virtual::{CallKind, Compute};
 use std::ops::Deref;
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl Actor {
     }
 
     /// Returns the key of the next message: the same whatever other messages are handled meanwhile.
-    fn next_key(&self, class: MessageClass) -> u64 {
+    fn next_key(&self, class: MessageRole) -> u64 {
         let (of, count) = if class.of_runtime || self.computation.is_collected() {
             (!(self.me as u64), &self.collected_sends)
         } else if self.computation.is_in_handler() {
@@ -131,26 +131,15 @@ impl Actor {
         })
     }
 
-    /// Returns the costs of shared virtual memory.
-    pub fn page_costs(&self) -> PageCosts {
-        self.table.machine.pages
-    }
-
     /// Charges work of the runtime that no message stands for.
     pub fn work(&self, ns: u64) {
         self.advance(ns);
         self.note_act();
     }
 
-    /// Notes the processor time that a page fault takes here outside of calls: it is no computation
-    /// of the program.
-    pub fn set_fault_here(&self, ns: u64) {
-        self.computation.set_fault_here(ns);
-    }
-
-    /// Returns true while a handler of a message runs.
-    pub fn is_in_handler(&self) -> bool {
-        self.computation.is_in_handler()
+    /// Returns the computation of its program.
+    pub fn computation(&self) -> &Computation {
+        &self.computation
     }
 
     /// Charges computation.
@@ -172,7 +161,7 @@ impl Actor {
 
     /// Sends a message to `to`: charges its sender, and hands it over to a NIC. Returns the time
     /// at which that has it.
-    pub fn send(&self, message: PendingMessage, to: u32, bytes: u64, class: MessageClass) -> u64 {
+    pub fn send(&self, message: PendingMessage, to: u32, bytes: u64, class: MessageRole) -> u64 {
         let (to, line) = (to as usize, self.line());
         let costs = *self.table.machine.costs(self.table.is_between_nodes(self.me, to));
         debug_assert!(to < self.table.actors.len(), "a rank of the job");
@@ -199,7 +188,7 @@ impl Actor {
     }
 
     /// Begins the handler of a message: charges its receiver.
-    pub fn begin_handler(&self, arrival: Arrival, class: MessageClass) {
+    pub fn begin_handler(&self, arrival: Arrival, class: MessageRole) {
         debug_assert!(arrival.due_ns <= self.clock_ns(), "no message is handled before it is due");
         let source = usize::try_from(arrival.source).unwrap_or(usize::MAX);
         let between = self.table.is_between_nodes(source, self.me);
@@ -221,7 +210,7 @@ impl Actor {
     }
 
     /// Ends it.
-    pub fn end_handler(&self, class: MessageClass) {
+    pub fn end_handler(&self, class: MessageRole) {
         if class.of_runtime {
             return;
         }

@@ -13,7 +13,7 @@ const LOST_NS: u64 = 5_000;
 
 /// The part of the program that an actor executes now.
 #[derive(Debug)]
-pub(super) struct Computation {
+pub struct Computation {
     compute: Compute,
     /// Time of computation by time here, in millionths.
     cpu_ppm: u64,
@@ -161,8 +161,9 @@ impl Computation {
         ns.saturating_sub(left_out_ns)
     }
 
-    /// Notes the processor time of a page fault here.
-    pub(super) fn set_fault_here(&self, ns: u64) {
+    /// Notes the processor time that a page fault takes here outside of calls: it is no
+    /// computation of the program.
+    pub fn set_fault_here(&self, ns: u64) {
         debug_assert!(ns < NONE, "a time");
         self.fault_ns.store(ns, Relaxed);
     }
@@ -277,7 +278,7 @@ impl Computation {
     }
 
     /// Returns true while a handler runs.
-    pub(super) fn is_in_handler(&self) -> bool {
+    pub fn is_in_handler(&self) -> bool {
         self.in_handler.load(Relaxed)
     }
 

@@ -46,12 +46,6 @@ impl Actor {
         node != Some(self.node())
     }
 
-    /// Charges the execution of a one-sided operation.
-    pub fn execute(&self) {
-        debug_assert!(self.me >= self.table.node_of.len(), "ranks execute none");
-        self.advance(self.table.machine.execute_ns);
-    }
-
     /// Lets an executor wait for its next message, or for a word that ranks of its node change.
     /// `looks`: it also looks again after a while, because nothing announces what it waits for.
     pub fn await_request(&self, first_due_ns: Option<u64>, looks: bool) {

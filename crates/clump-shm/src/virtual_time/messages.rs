@@ -14,7 +14,7 @@ pub struct PendingMessage(u32);
 
 /// Kind of a message, to its sender and its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MessageClass {
+pub struct MessageRole {
     /// True for a request, false for a reply.
     pub request: bool,
     /// True for one between endpoints of the runtime: its overheads stand for what sends and

@@ -6,6 +6,7 @@ use super::turns::{End, State, time_of};
 use crate::node::NodeMemory;
 use clump_os::futex;
 use clump_os::sync::{Ordering, Ordering::Relaxed};
+use clump_virtual::PageCosts;
 use clump_virtual::turn::{self, NEVER};
 use std::ops::Range;
 use std::time::Duration;
@@ -54,6 +55,17 @@ impl OwnLine {
     pub fn note_send_timeout(&self, timeout: Option<Duration>) {
         let ns = timeout.map_or(0, |limit| u64::try_from(limit.as_nanos()).unwrap_or(NEVER));
         self.table.header.send_timeout_ns.fetch_max(ns, Relaxed);
+    }
+
+    /// Returns the costs of shared virtual memory.
+    pub fn page_costs(&self) -> PageCosts {
+        self.table.machine.pages
+    }
+
+    /// Returns the time in which a node executes a one-sided operation, in ns.
+    pub fn execute_ns(&self) -> u64 {
+        debug_assert!(self.me >= self.table.node_of.len(), "ranks execute none");
+        self.table.machine.execute_ns
     }
 
     /// Returns the clock, in ns since the beginning.

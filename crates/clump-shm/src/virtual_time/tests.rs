@@ -24,7 +24,7 @@ fn actors(nics: u64, network: PathCosts) -> (NodeMemory, [Actor; 3]) {
 fn send_after(actor: &Actor, ns: u64, to: u32, bytes: u64) -> PendingMessage {
     compute(actor, ns);
     let message = actor.begin_send().unwrap();
-    actor.send(message, to, bytes, MessageClass { request: true, of_runtime: false });
+    actor.send(message, to, bytes, MessageRole { request: true, of_runtime: false });
     message
 }
 

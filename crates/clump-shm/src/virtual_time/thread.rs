@@ -30,6 +30,22 @@ impl<'a> Call<'a> {
         let collected = actor.computation.set_collected(collected);
         Self { actor, began, collected }
     }
+
+    /// Enters a call of shared virtual memory: `fault`, for an access of the program, of which
+    /// there may be more or fewer on another machine. What it sends is counted apart for the same
+    /// reason. It comes behind all that actors of this node have done earlier.
+    pub fn of_heap(actor: &'a Actor, fault: bool) -> Self {
+        let kind = if fault { CallKind::Poll } else { CallKind::Other };
+        if fault {
+            actor.computation.leave_out_fault();
+        }
+        let call = Self::begin(actor, kind, true);
+        actor.order_words();
+        if fault {
+            actor.work(actor.page_costs().fault_ns);
+        }
+        call
+    }
 }
 
 impl Drop for Call<'_> {
@@ -55,23 +71,6 @@ impl Actor {
     /// happens depends on the time, so no part of the program is counted by it.
     pub fn send_collected(&self) -> Call<'_> {
         Call::begin(self, CallKind::Poll, true)
-    }
-
-    /// Enters a call of shared virtual memory, until the result is dropped: `fault`, for an access
-    /// of the program, of which there may be more or fewer on another machine. What it sends is
-    /// counted apart for the same reason. It comes behind all that actors of this node have done
-    /// earlier.
-    pub fn heap_call(&self, fault: bool) -> Call<'_> {
-        let kind = if fault { CallKind::Poll } else { CallKind::Other };
-        if fault {
-            self.computation.leave_out_fault();
-        }
-        let call = Call::begin(self, kind, true);
-        self.order_words();
-        if fault {
-            self.work(self.table.machine.pages.fault_ns);
-        }
-        call
     }
 
     /// Returns the place of a word, the same in all processes: among the blocks of the ranks, or

@@ -43,7 +43,6 @@ impl OneSidedCluster {
         let key = key_of(plan.base.seed).context("no key")?;
         let memory = |node| {
             memory_of(&NodeConfig {
-                ranks: ranks as usize,
                 node,
                 node_of: &plan.node_of,
                 proxies: plan.proxies,
@@ -51,6 +50,7 @@ impl OneSidedCluster {
                 survive: true,
                 spin_ns: 0,
                 yield_ns: 0,
+                ..NodeConfig::new(ranks as usize)
             })
         };
         let memories = (0..nodes).map(memory).collect::<anyhow::Result<Vec<_>>>()?;

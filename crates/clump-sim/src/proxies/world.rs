@@ -80,6 +80,7 @@ impl ProxyCluster {
                 node,
                 node_of: &node_of,
                 proxies,
+                virtual_nodes: 0,
                 job_id: setting.seed,
                 survive: false,
                 spin_ns: 0,

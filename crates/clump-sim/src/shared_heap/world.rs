@@ -49,6 +49,7 @@ impl HeapCluster {
                 node,
                 node_of: &plan.node_of,
                 proxies: plan.proxies,
+                virtual_nodes: 0,
                 job_id: plan.base.seed,
                 survive: true,
                 spin_ns: 0,

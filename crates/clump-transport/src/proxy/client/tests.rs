@@ -59,6 +59,7 @@ impl Bench {
             node,
             node_of,
             proxies,
+            virtual_nodes: 0,
             job_id,
             survive,
             spin_ns,
