@@ -72,8 +72,9 @@ pub struct Layout {
     /// them [default: the value of CLUMP_EMU, else as fast as it is]
     #[arg(long, value_name = "o=+5us,L=+20us,...")]
     pub emu: Option<String>,
-    /// Run in virtual time, on a machine that need not exist: a name (now1997, clump1997, 10gbe,
-    /// 100gbe, ib) or the path of a machine file; --nodes are its nodes, and --emu makes it slower
+    /// Run in virtual time, on a machine that need not exist: a name (now1997, clump1997, vmmc1999,
+    /// 10gbe, 100gbe, ib) or the path of a machine file, and behind it values that differ
+    /// (`,cpu=40,network.L_us=5`); --nodes are its nodes, and --emu makes it slower
     #[arg(long = "virtual", value_name = "MACHINE", value_parser = VirtualMachine::find,
           conflicts_with_all = ["driver", "ni", "netns", "addresses"])]
     pub machine: Option<VirtualMachine>,
