@@ -203,10 +203,13 @@ def test_what_a_handler_raises_ends_its_rank_and_nobody_hangs(run, place):
 def test_a_caller_hears_that_its_call_has_ended_the_rank(run):
     body = """
 if w.rank == 0:
+    w.recv(1)
     try: clump.call(exits, 1)
     except clump.RemoteError as error: print('heard', type(error.__cause__).__name__, flush=True)
 else:
-    try: w.recv(0)
+    try:
+        w.send('the barrier is behind me', 0)
+        w.recv(0)
     except SystemExit as error: print('exits', error.code, flush=True)
 w.barrier()
 """
