@@ -205,7 +205,7 @@ impl HandlerContext {
     ) -> StampedWords {
         let began = actor.enter(CallKind::Send);
         let record = actor.begin_reply();
-        actor.send(record, actor.number_of(to), message.charged_bytes(), self.class(false));
+        actor.send(record, actor.number_of(to), message.charged_bytes(), self.role(false));
         if began {
             actor.begin_part();
         }

@@ -134,11 +134,11 @@ pub(crate) fn handle_local(
     }
     let Delayed::Local(message) = message else { return Ok(None) };
     if let Some((actor, arrival)) = in_time {
-        actor.begin_handler(arrival, handler_context.class(message.request));
+        actor.begin_handler(arrival, handler_context.role(message.request));
     }
     let done = handlers.handle(handler_context, &message.arrived(), back);
     if let Some((actor, _)) = in_time {
-        actor.end_handler(handler_context.class(message.request));
+        actor.end_handler(handler_context.role(message.request));
     }
     let done = done?;
     Ok(if done { None } else { Some(Delayed::Local(message)) })

@@ -132,8 +132,8 @@ pub(crate) struct HandlerContext {
 }
 
 impl HandlerContext {
-    /// Returns the class of a message that this endpoint sends or handles, where time is virtual.
-    pub(crate) fn class(&self, request: bool) -> MessageRole {
+    /// Returns the role of a message that this endpoint sends or handles, where time is virtual.
+    pub(crate) fn role(&self, request: bool) -> MessageRole {
         let of_runtime = self.virtual_inbox.as_ref().is_some_and(|inbox| inbox.of_runtime);
         MessageRole { request, of_runtime }
     }

@@ -396,7 +396,7 @@ fn append_in_virtual_time(
             record,
             actor.number_of(to),
             message.charged_bytes(),
-            handler_context.class(true),
+            handler_context.role(true),
         );
         let remote = actor.is_far(to);
         handler_context.note_traced_send(to, message, (false, remote), clock::now_ns());

@@ -39,7 +39,7 @@ impl VirtualMachine {
         };
         let file = match changes {
             "" => file,
-            _ => Machine::altered(&file, changes).map_err(|e| format!("`{changes}`: {e}"))?,
+            _ => Machine::altered(&file, changes).map_err(|e| format!("{known}: {e}"))?,
         };
         let found = Self { name: name.to_owned(), file };
         found.machine().map(|_| found)

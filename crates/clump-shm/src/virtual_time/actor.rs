@@ -86,8 +86,8 @@ impl Actor {
     }
 
     /// Returns the key of the next message: the same whatever other messages are handled meanwhile.
-    fn next_key(&self, class: MessageRole) -> u64 {
-        let (of, count) = if class.of_runtime || self.computation.is_collected() {
+    fn next_key(&self, role: MessageRole) -> u64 {
+        let (of, count) = if role.of_runtime || self.computation.is_collected() {
             (!(self.me as u64), &self.collected_sends)
         } else if self.computation.is_in_handler() {
             (self.handled_key.load(Relaxed), &self.handler_sends)
@@ -161,7 +161,7 @@ impl Actor {
 
     /// Sends a message to `to`: charges its sender, and hands it over to a NIC. Returns the time
     /// at which that has it.
-    pub fn send(&self, message: PendingMessage, to: u32, bytes: u64, class: MessageRole) -> u64 {
+    pub fn send(&self, message: PendingMessage, to: u32, bytes: u64, role: MessageRole) -> u64 {
         let (to, line) = (to as usize, self.line());
         let costs = *self.table.machine.costs(self.table.is_between_nodes(self.me, to));
         debug_assert!(to < self.table.actors.len(), "a rank of the job");
@@ -170,7 +170,7 @@ impl Actor {
         self.note_act();
         let number = line.sent.load(Relaxed);
         line.sent.store(number + 1, Relaxed);
-        if class.request {
+        if role.request {
             line.unhandled.store(line.unhandled.load(Relaxed) + 1, Relaxed);
         }
         let sent_ns = self.clock_ns();
@@ -180,7 +180,7 @@ impl Actor {
             record.number.store(number, Relaxed);
             record.to.store(to as u64, Relaxed);
             record.bytes.store(bytes, Relaxed);
-            record.key.store(self.next_key(class), Relaxed);
+            record.key.store(self.next_key(role), Relaxed);
         }
         self.table.enqueue(message);
         self.note(&[1, sent_ns, to as u64, bytes]);
@@ -188,7 +188,7 @@ impl Actor {
     }
 
     /// Begins the handler of a message: charges its receiver.
-    pub fn begin_handler(&self, arrival: Arrival, class: MessageRole) {
+    pub fn begin_handler(&self, arrival: Arrival, role: MessageRole) {
         debug_assert!(arrival.due_ns <= self.clock_ns(), "no message is handled before it is due");
         let source = usize::try_from(arrival.source).unwrap_or(usize::MAX);
         let between = self.table.is_between_nodes(source, self.me);
@@ -197,10 +197,10 @@ impl Actor {
         let handled = &self.line().handled;
         handled.store(handled.load(Relaxed) + 1, Relaxed);
         self.note(&[2, self.clock_ns(), arrival.due_ns, arrival.source, arrival.number]);
-        if class.request {
+        if role.request {
             self.note_handled(source);
         }
-        if class.of_runtime {
+        if role.of_runtime {
             return;
         }
         self.handled_key.store(arrival.key, Relaxed);
@@ -210,8 +210,8 @@ impl Actor {
     }
 
     /// Ends it.
-    pub fn end_handler(&self, class: MessageRole) {
-        if class.of_runtime {
+    pub fn end_handler(&self, role: MessageRole) {
+        if role.of_runtime {
             return;
         }
         self.enter(CallKind::Other);

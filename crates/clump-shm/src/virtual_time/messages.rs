@@ -12,7 +12,7 @@ const MAX_OF_REQUESTS: u64 = RECORDS as u64 / 4 * 3;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PendingMessage(u32);
 
-/// Kind of a message, to its sender and its receiver.
+/// Role of a message, to its sender and its receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageRole {
     /// True for a request, false for a reply.
